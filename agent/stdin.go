@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Stdin is the write end of a command's input. Writes carry their offset, so a repeated one adds nothing twice.
+type Stdin struct {
+	mu       sync.Mutex
+	pipe     *os.File
+	received int64
+	closed   bool
+}
+
+func newStdin() (*Stdin, *os.File, error) {
+	var ends [2]int
+	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
+		return nil, nil, err
+	}
+	_ = syscall.SetNonblock(ends[1], true)
+	return &Stdin{pipe: os.NewFile(uintptr(ends[1]), "stdin")}, os.NewFile(uintptr(ends[0]), "stdin"), nil
+}
+
+// Write copies body to the command from offset on, with the command's own back pressure.
+func (s *Stdin) Write(ctx context.Context, offset int64, body io.Reader) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return s.gone()
+	}
+	if offset > s.received {
+		return fault(http.StatusConflict, "stdin_gap", "offset %d is past the %d bytes received", offset, s.received)
+	}
+	if _, err := io.CopyN(io.Discard, body, s.received-offset); err != nil {
+		if err == io.EOF {
+			return nil
+		}
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = s.pipe.SetWriteDeadline(time.Now()) })
+	defer stop()
+	n, err := io.Copy(struct{ io.Writer }{s.pipe}, body)
+	s.received += n
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
+		return s.gone()
+	}
+	return err
+}
+
+func (s *Stdin) gone() error {
+	return fault(http.StatusConflict, "stdin_closed", "the command no longer reads its input")
+}
+
+// End gives the command its end of file; it waits for a write in progress.
+func (s *Stdin) End() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	_ = s.pipe.Close()
+}
+
+// Abandon closes at once, also under a blocked write: the command has exited.
+func (s *Stdin) Abandon() {
+	_ = s.pipe.Close()
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+}
+
+// Received is how many bytes the command was given.
+func (s *Stdin) Received() int64 {
+	if s == nil {
+		return 0
+	}
+	if !s.mu.TryLock() {
+		return -1 // a write is in progress: ask again
+	}
+	defer s.mu.Unlock()
+	return s.received
+}

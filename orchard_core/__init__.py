@@ -1,0 +1,73 @@
+"""Orchard: a plugin-based, harness-agnostic SDK for agentic modeling.
+
+Everything public is importable from here, and nothing is imported until it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orchard_core._front import *  # noqa: F403
+
+__version__ = "0.1.0"
+
+_MODULES = {
+    "orchard_core.gateway.contract": (
+        "BeforeCall", "Model", "Renderer", "SessionContext", "Upstream", "UpstreamReply", "UpstreamRequest",
+    ),
+    "orchard_core.harness.contract": ("Harness",),
+    "orchard_core.plugins.hookspecs": ("hookimpl",),
+    "orchard_core.reward.contract": ("Blobs", "Evidence", "Grading", "Reward"),
+    "orchard_core.rollout.sampler": ("Done", "Drop", "FixedSampler", "GroupSampler", "More", "PoolEntry"),
+    "orchard_core.sandbox.contract": ("Command", "Process", "Sandbox", "SandboxProvider"),
+    "orchard_core.tasks.contract": ("TaskSet", "Tool"),
+    "orchard_core.trainer.contract": (
+        "Checkpoint", "Feed", "RolloutFeed", "ScoredSample", "TrainRequest", "Trainer",
+    ),
+    "orchard_core.types.base": ("Record",),
+    "orchard_core.types.content": ("Content", "Image", "Text"),
+    "orchard_core.types.events": (
+        "CallFinished", "Event", "PhaseStarted", "RolloutFinished", "RolloutStarted",
+        "RunFinished", "RunStarted",
+    ),
+    "orchard_core.types.harness": ("HarnessCapabilities", "HarnessResult", "Limits", "StopReason", "ToolUse"),
+    "orchard_core.types.model": (
+        "CallError", "CallTimings", "Dialect", "Message", "MessageRefs", "ModelCall", "ModelEndpoint",
+        "Price", "Retry", "TokenRefs", "UpstreamMode", "Usage", "VersionSpan",
+    ),
+    "orchard_core.types.plugin": ("API_VERSION", "Descriptor", "PluginKind"),
+    "orchard_core.types.reward": ("RewardResult",),
+    "orchard_core.types.rollout": (
+        "Artifact", "Attribution", "ErrorInfo", "Outcome", "Phase", "PhaseTiming", "Provenance", "Rollout",
+        "RolloutGroup",
+    ),
+    "orchard_core.types.sample": ("SampleLabel", "SampleSet", "TrainingSample", "Untrained", "UntrainedSpan"),
+    "orchard_core.types.sandbox": (
+        "AgentEndpoint", "Capabilities", "ExecResult", "FileEntry", "FileInput", "ImageRef", "LocalAddress",
+        "Mount", "Network", "NetworkMode", "PtySize", "SandboxSpec", "Snapshot",
+    ),
+    "orchard_core.types.task": ("Solution", "SolutionStep", "Task", "VerifyIn"),
+    "orchard_core.types.tool": ("ToolCall", "ToolResult", "ToolSpec"),
+    "orchard_core.types.trajectory": ("Trajectory", "Turn"),
+}  # fmt: skip
+"""Where each public name lives. Errors come on top: every class of orchard_core.errors is public."""
+
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604 - a test holds it equal to _front
+
+
+def __getattr__(name: str) -> Any:
+    module = _HOME.get(name, "orchard_core.errors")
+    try:
+        value = getattr(import_module(module), name)
+    except AttributeError:
+        raise AttributeError(f"orchard_core has no public name {name!r}") from None
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,271 @@
+"""Every error Orchard raises, in one tree.
+
+    OrchardError
+    |- ConfigError                  what the user asked for cannot be: mend the command or the recipe
+    |- PluginError                  UnknownPlugin, PluginNotInstalled, PluginImportFailed, PluginApiMismatch,
+    |                               DuplicatePlugin
+    |- SandboxError                 attributed to infrastructure unless said otherwise
+    |  |- SandboxUnsupported        a provider lacks a capability; raised before anything starts
+    |  |- SandboxUnavailable        this host cannot give the isolation asked for
+    |  |- SandboxCreateFailed       creation was tried and failed
+    |  |- SandboxGone               the sandbox, or the agent inside it, is dead
+    |  |- SandboxConnectionLost     the agent could not be reached; what was running may still run
+    |  |- AgentRefused              wrong token, wrong sandbox id, or a scope that does not suffice
+    |  |- ExecError                 CwdMissing, CommandNotFound, NoShell, UserUnknown, ExecForgotten
+    |  `- FileError                 FileMissing, FileExists, FileDenied, NotADirectory, IsADirectory,
+    |                               ArchiveEscape, DiskFull
+    |- ModelError                   ModelUnavailable, ModelRateLimited, ModelTimeout, ModelRejected,
+    |  |                            ModelReplyMalformed, SessionClosed
+    |  `- BudgetExceeded            a session's tokens, calls, cost or wall clock ran out (`kind` says which)
+    |- HarnessError                 the harness itself broke (not the agent's mistakes, which are data)
+    |- RewardError                  VerifierFailed, VerifierTimedOut, RewardMissing, RegradeRefused
+    |- TaskError                    TaskSetNotFound, TaskInvalid
+    |- DeadlineExceeded             a named phase ran past its own limit
+    `- StoreError                   RunExists, RunNotFound, RunLocked, RecordCorrupt
+
+A message says what happened, where, and what to do next; the last part travels as `hint` so that a
+terminal can set it apart. Catch the narrowest class you can name, at a border that is named in the docs.
+"""
+
+from __future__ import annotations
+
+
+class OrchardError(Exception):
+    """Root of the tree. `hint` is one sentence or command that mends the matter, or empty."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class ConfigError(OrchardError):
+    """A flag, recipe field or plugin option is wrong; nothing has started."""
+
+
+class PluginError(OrchardError):
+    """A plugin could not be found or loaded."""
+
+
+class UnknownPlugin(PluginError):
+    """No plugin of that kind has this name, and no known distribution offers it."""
+
+
+class PluginNotInstalled(PluginError):
+    """The name is known, but the distribution (or extra) that offers it is not installed."""
+
+
+class PluginImportFailed(PluginError):
+    """The plugin is installed, but importing or registering it raised."""
+
+
+class PluginApiMismatch(PluginError):
+    """The plugin was written for another version of the plugin API."""
+
+
+class DuplicatePlugin(PluginError):
+    """Two distributions offer the same name of the same kind."""
+
+
+class SandboxError(OrchardError):
+    """Something about a sandbox failed."""
+
+
+class SandboxUnsupported(SandboxError):
+    """The provider lacks a capability that the spec or the caller needs."""
+
+
+class SandboxUnavailable(SandboxError):
+    """The host cannot give the isolation asked for; `hint` names each way out."""
+
+
+class SandboxCreateFailed(SandboxError):
+    """The sandbox was asked for and did not come up."""
+
+
+class SandboxGone(SandboxError):
+    """The sandbox is dead: closed, expired, killed from inside or from outside."""
+
+
+class SandboxConnectionLost(SandboxError):
+    """The agent stopped answering; re-attaching within the bounds failed."""
+
+
+class AgentRefused(SandboxError):
+    """The agent did not accept the token, the sandbox id or the scope of a call."""
+
+
+class ExecError(SandboxError):
+    """A command could not be started (a command that ran and failed is an ExecResult)."""
+
+
+class CwdMissing(ExecError):
+    """The working directory does not exist or cannot be entered."""
+
+
+class CommandNotFound(ExecError):
+    """argv[0] does not exist or may not be executed."""
+
+
+class NoShell(ExecError):
+    """A shell string was given, and the image has no shell; pass argv instead."""
+
+
+class UserUnknown(ExecError):
+    """The user does not exist inside, or the agent may not switch to it."""
+
+
+class ExecForgotten(ExecError):
+    """The run with this id ended long ago and its record was dropped; it is never run again."""
+
+
+class FileError(SandboxError):
+    """A file operation inside a sandbox failed."""
+
+
+class FileMissing(FileError):
+    """No such path."""
+
+
+class FileExists(FileError):
+    """The path exists already."""
+
+
+class FileDenied(FileError):
+    """The sandbox's user may not do this to the path."""
+
+
+class NotADirectory(FileError):
+    """A directory was needed."""
+
+
+class IsADirectory(FileError):
+    """A regular file was needed."""
+
+
+class ArchiveEscape(FileError):
+    """An archive member would leave its target directory; nothing more of it was unpacked."""
+
+
+class DiskFull(FileError):
+    """The sandbox's disk or its quota is full."""
+
+
+class ModelError(OrchardError):
+    """A model call failed."""
+
+
+class ModelUnavailable(ModelError):
+    """The upstream could not be reached or answered 5xx until the retries ran out."""
+
+
+class ModelRateLimited(ModelError):
+    """The upstream answered 429 until the retries ran out."""
+
+
+class ModelTimeout(ModelError):
+    """The upstream did not answer in time (`limit_s`)."""
+
+    def __init__(self, message: str, *, limit_s: float, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.limit_s = limit_s
+
+
+class ModelRejected(ModelError):
+    """The upstream refused the request (4xx); `status` is its HTTP status, `body` its own words."""
+
+    def __init__(self, message: str, *, status: int, body: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.body = body
+
+
+class ModelReplyMalformed(ModelError):
+    """The upstream's answer is not what its protocol promises."""
+
+
+class SessionClosed(ModelError):
+    """The session's key was revoked: its rollout has ended."""
+
+
+class BudgetExceeded(ModelError):
+    """A session's budget ran out. `kind`: tokens, calls, cost or wall_clock; `limit` in that unit."""
+
+    def __init__(self, message: str, *, kind: str, limit: float, used: float) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.limit = limit
+        self.used = used
+
+
+class HarnessError(OrchardError):
+    """The harness crashed, hung or broke its contract."""
+
+
+class RewardError(OrchardError):
+    """A score could not be had. The score is then None, never 0."""
+
+
+class VerifierFailed(RewardError):
+    """The verifier crashed or its sandbox died."""
+
+
+class VerifierTimedOut(RewardError):
+    """The verifier ran past its own limit (`limit_s`)."""
+
+    def __init__(self, message: str, *, limit_s: float, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.limit_s = limit_s
+
+
+class RewardMissing(RewardError):
+    """The verifier ended without writing a reward that can be read."""
+
+
+class RegradeRefused(RewardError):
+    """The rollout cannot be graded again: its task declared no artifacts."""
+
+
+class TaskError(OrchardError):
+    """Something about tasks is wrong."""
+
+
+class TaskSetNotFound(TaskError):
+    """The task set's path or data does not exist."""
+
+
+class TaskInvalid(TaskError):
+    """A task's own files are broken; `hint` names the file and the mend."""
+
+
+class DeadlineExceeded(OrchardError):
+    """The phase `phase` ran past `limit_s`; `elapsed_s` is what it had used."""
+
+    def __init__(self, phase: str, *, limit_s: float, elapsed_s: float) -> None:
+        super().__init__(f"{phase} ran past its limit of {limit_s:g} s (elapsed {elapsed_s:.1f} s)")
+        self.phase = phase
+        self.limit_s = limit_s
+        self.elapsed_s = elapsed_s
+
+
+class StoreError(OrchardError):
+    """A run directory cannot be used as asked."""
+
+
+class RunExists(StoreError):
+    """The run directory holds a run already; resume it or choose another."""
+
+
+class RunNotFound(StoreError):
+    """There is no run at this path."""
+
+
+class RunLocked(StoreError):
+    """Another live process is writing this run."""
+
+
+class RecordCorrupt(StoreError):
+    """A stored record's checksum does not match; everything before it is intact."""

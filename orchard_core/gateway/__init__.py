@@ -1,0 +1,1 @@
+"""The model gateway: between every harness and every model, recording."""

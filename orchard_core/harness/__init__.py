@@ -1,0 +1,1 @@
+"""Agent harnesses: the contract."""

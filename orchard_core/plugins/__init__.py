@@ -1,0 +1,1 @@
+"""The plugin system: hook specs, loading, and typed look-ups."""

@@ -1,0 +1,1 @@
+"""Running rollouts: one, groups, the scheduler, and the run store."""

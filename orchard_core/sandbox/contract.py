@@ -1,0 +1,186 @@
+"""What a sandbox provider gives. Every method may also raise SandboxGone and SandboxConnectionLost."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from orchard_core.types.model import ModelEndpoint
+from orchard_core.types.sandbox import (
+    AgentEndpoint,
+    Capabilities,
+    ExecResult,
+    FileEntry,
+    LocalAddress,
+    PtySize,
+    SandboxSpec,
+    Snapshot,
+)
+
+Command = str | Sequence[str]
+"""A shell string, or argv, which never meets a shell."""
+
+
+class Process(Protocol):
+    """A started command. Leaving it alone does not end it; its output waits, spooled, under a cap."""
+
+    @property
+    def id(self) -> str:
+        """The client-made id; starting with the same id again attaches to this run."""
+
+    def stdout(self) -> AsyncIterator[bytes]:
+        """Pieces of standard output from the beginning, until the command and all holders end."""
+
+    def stderr(self) -> AsyncIterator[bytes]:
+        """Pieces of standard error, likewise; empty with a PTY."""
+
+    async def write(self, data: bytes) -> None:
+        """Feed standard input. Raises ExecError when it is closed."""
+
+    async def close_stdin(self) -> None:
+        """End of file on standard input."""
+
+    async def signal(self, number: int) -> None:
+        """Send a signal to the command's process group; nothing happens when it has ended."""
+
+    async def resize(self, size: PtySize) -> None:
+        """Resize the terminal. Raises ExecError without a PTY."""
+
+    async def wait(self, timeout: float | None = None) -> ExecResult:
+        """Wait for the end. Raises TimeoutError after `timeout` seconds; the command then lives on."""
+
+
+@runtime_checkable
+class Sandbox(Protocol):
+    """One isolated place. Use it as an async context manager to have it closed."""
+
+    @property
+    def id(self) -> str:
+        """Unique; safe as a file name."""
+
+    @property
+    def spec(self) -> SandboxSpec:
+        """What it was created from."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+
+    async def exec(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | AsyncIterable[bytes] | None = None,
+        timeout: float | None = None,
+        user: str | None = None,
+    ) -> ExecResult:
+        """Run a command to its end, at most once.
+
+        `cwd` defaults to the spec's workdir, `stdin` to /dev/null, `timeout` (seconds) to none beyond the
+        sandbox's own TTL. Background children do not hold the call; a time-out ends the whole tree.
+        Raises CwdMissing, CommandNotFound, NoShell, UserUnknown, ExecForgotten.
+        """
+
+    async def start(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        user: str | None = None,
+        pty: PtySize | None = None,
+    ) -> Process:
+        """Start a command and return at once. Raises as `exec`, and SandboxUnsupported for a PTY."""
+
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
+        """Stream a file, or `length` bytes of it from `offset`. Raises FileMissing, IsADirectory,
+        FileDenied."""
+
+    async def read_bytes(self, path: str, *, limit: int = 64 << 20) -> bytes:
+        """A whole file of at most `limit` bytes. Raises as `read`, and FileError when it is larger."""
+
+    async def write(
+        self, path: str, data: bytes | AsyncIterable[bytes], *, mode: int = 0o644, user: str | None = None
+    ) -> None:
+        """Write a file whole or not at all, making parents. Raises FileDenied, IsADirectory, DiskFull."""
+
+    async def upload(self, source: Path, target: str) -> None:
+        """Copy a local directory's content into `target`, made if missing. Raises ArchiveEscape."""
+
+    async def download(self, source: str, target: Path) -> None:
+        """Copy a directory's content out. What a hostile sandbox sends is checked: ArchiveEscape."""
+
+    def read_tree(self, path: str) -> AsyncIterator[bytes]:
+        """Stream a directory as an uncompressed tar, names relative to it. Raises FileMissing,
+        NotADirectory. The bytes come from a hostile place: never unpack them on the host unchecked."""
+
+    async def write_tree(self, path: str, data: AsyncIterable[bytes]) -> None:
+        """Unpack a tar stream into a directory, made if missing, inside the sandbox. Raises ArchiveEscape,
+        FileDenied, DiskFull."""
+
+    async def list(self, path: str) -> builtins.list[FileEntry]:
+        """Entries of a directory by name; one odd entry never breaks it. Raises FileMissing,
+        NotADirectory."""
+
+    async def stat(self, path: str) -> FileEntry:
+        """One entry; links are not followed. Raises FileMissing."""
+
+    async def mkdir(self, path: str) -> None:
+        """Make a directory and its parents; fine when it exists. Raises NotADirectory, FileDenied."""
+
+    async def remove(self, path: str) -> None:
+        """Remove a file or a whole tree; fine when missing. Raises FileDenied."""
+
+    async def forward(self, port: int) -> LocalAddress:
+        """A local address whose connections reach 127.0.0.1:`port` inside, until the sandbox closes."""
+
+    async def expose_model(self, endpoint: ModelEndpoint) -> ModelEndpoint:
+        """The endpoint as seen from inside: a loopback address that leads to it and to nothing else."""
+
+    async def endpoint(self) -> AgentEndpoint:
+        """The agent's address and a scoped token, for programs in other processes or languages."""
+
+    async def reset_processes(self) -> None:
+        """Kill everything inside and start a new agent with a new token; the files stay as they are."""
+
+    async def snapshot(self) -> Snapshot:
+        """Save the files' state. Raises SandboxUnsupported without the capability."""
+
+    async def fork(self, count: int) -> builtins.list[Sandbox]:
+        """Independent copies of this sandbox's files. Raises SandboxUnsupported without the capability."""
+
+    async def alive(self) -> bool:
+        """Whether its agent answers; never raises."""
+
+    async def close(self) -> None:
+        """Destroy it; nothing is left, repeated calls are fine, and never raises."""
+
+    async def __aenter__(self) -> Sandbox: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
+
+
+@runtime_checkable
+class SandboxProvider(Protocol):
+    """Makes sandboxes. One object serves many at once."""
+
+    @property
+    def name(self) -> str:
+        """As the user names it."""
+
+    async def capabilities(self) -> Capabilities:
+        """What this host lets it do, probed once. Raises SandboxUnavailable when it can do nothing."""
+
+    async def create(self, spec: SandboxSpec, *, restore: Snapshot | None = None) -> Sandbox:
+        """A sandbox whose agent answers, its files written and its workdir made.
+
+        Raises SandboxUnsupported before anything starts, SandboxUnavailable, SandboxCreateFailed.
+        """
+
+    async def close(self) -> None:
+        """Destroy every sandbox it made that still lives."""

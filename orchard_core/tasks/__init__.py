@@ -1,0 +1,1 @@
+"""Tasks, their tools and where they come from."""

@@ -1,0 +1,89 @@
+"""What a harness can do, is limited by, and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from pydantic import Field
+
+from orchard_core.types.base import Record
+
+
+class ToolUse(StrEnum):
+    """How a harness takes a task's tools."""
+
+    NATIVE = "native"
+    """It calls `Tool.call` itself."""
+    MCP = "mcp"
+    """It connects to an MCP server that the core puts inside the sandbox."""
+    CLI = "cli"
+    """It runs a small command-line client that the core puts inside the sandbox."""
+    NONE = "none"
+    """It takes no tools; a task that needs some is refused."""
+
+
+class HarnessCapabilities(Record):
+    """What a harness can do, as data."""
+
+    tools: ToolUse = ToolUse.NONE
+    """How a task's tools reach it."""
+    images: bool = False
+    """It shows images to the model."""
+    turn_limit: bool = True
+    """It can stop after a number of turns itself."""
+    replayable: bool = False
+    """Its state is its conversation, so that recorded answers replay it (branch credit)."""
+
+
+class Limits(Record):
+    """Bounds of one rollout; None means no bound of that kind."""
+
+    turns: int | None = None
+    """Model answers that the harness acts upon."""
+    tokens: int | None = None
+    """Input plus output tokens over all calls; cached input counts once, as input."""
+    calls: int | None = None
+    """Model calls of any kind, retries excluded."""
+    cost_usd: float | None = None
+    """US dollars, of calls whose price is known."""
+    wall_clock_s: float | None = None
+    """The agent phase, seconds, without time spent waiting for a rate limit."""
+
+
+class StopReason(StrEnum):
+    """Why a harness stopped."""
+
+    SUBMITTED = "submitted"
+    """The agent said it was done."""
+    ANSWERED = "answered"
+    """The model answered without a further action."""
+    TURN_LIMIT = "turn_limit"
+    """`Limits.turns` ran out."""
+    BUDGET = "budget"
+    """The gateway refused a further call: tokens, calls, cost or wall clock."""
+    CONTEXT_LIMIT = "context_limit"
+    """The conversation no longer fits the model."""
+    MALFORMED = "malformed"
+    """Too many malformed calls in a row."""
+    MODEL_ERROR = "model_error"
+    """The model could not be had."""
+    ERROR = "error"
+    """The harness itself failed; `message` says how."""
+
+
+class HarnessResult(Record):
+    """What a harness reports of one run. The conversation is not in it: the gateway recorded that."""
+
+    stop: StopReason
+    """Why it stopped."""
+    answer: str | None = None
+    """The final answer, when there is one."""
+    turns: int = 0
+    """Model answers acted upon."""
+    malformed_calls: int = 0
+    """Tool calls that could not be understood."""
+    message: str = ""
+    """For people: details of the stop."""
+    artifacts: Mapping[str, bytes] = Field(default_factory=dict)
+    """Small files the harness wants kept, such as its own event log, by name."""
