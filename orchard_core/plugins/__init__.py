@@ -1,1 +1,1 @@
-"""The plugin system: hook specs, loading, and typed look-ups."""
+"""The plugin system: hook specs, loading each plugin on its own, the catalog, and typed look-ups."""

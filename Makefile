@@ -1,0 +1,42 @@
+# `make demo` and `make test` do all set-up themselves, in .venv; see CONTRIBUTING.md for the rest.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.set-up
+INPUTS := requirements.lock pyproject.toml hatch_build.py $(wildcard plugins/*/pyproject.toml) \
+	$(wildcard agent/*.go agent/*/*.go agent/*/*/*.go agent/go.mod) tools/setup.sh
+
+.PHONY: demo test test-all lint types go-check bench lock wheels clean
+
+demo: $(STAMP)
+	@$(BIN)/orchard demo
+
+test: $(STAMP)
+	@$(BIN)/pytest -m "not slow" -n 2 --dist loadgroup
+
+test-all: $(STAMP)
+	@$(BIN)/pytest -n 2 --dist loadgroup
+
+lint: $(STAMP)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: $(STAMP)
+	@$(BIN)/mypy
+
+go-check: $(STAMP)
+	@tools/go-check.sh
+
+wheels: $(STAMP)
+	@tools/wheels.sh dist
+
+lock:
+	@tools/lock.sh
+
+clean:
+	rm -rf $(VENV) dist build
+
+$(STAMP): $(INPUTS)
+	@PYTHON="$(PYTHON)" sh tools/setup.sh "$(VENV)"
+	@touch $@

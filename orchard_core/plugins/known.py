@@ -1,0 +1,11 @@
+"""Names that distributions of this project offer, so that "not installed" is not "unknown"."""
+
+from __future__ import annotations
+
+from orchard_core.types.plugin import PluginKind
+
+KNOWN: dict[tuple[PluginKind, str], str] = {
+    (PluginKind.HARNESS, "react"): "orchard-harness-react",
+    (PluginKind.TASKSET, "claw-bench"): "orchard-domain-claw[bench]",
+}
+"""Kind and name to the requirement that brings it."""

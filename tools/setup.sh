@@ -1,0 +1,43 @@
+#!/bin/sh
+# Makes the virtual environment at $1 hold exactly what requirements.lock says, plus this repository, editable.
+set -eu
+venv=${1:?usage: tools/setup.sh VENV}
+here=$(cd "$(dirname "$0")/.." && pwd)
+cd "$here"
+
+say() { printf 'set-up: %s\n' "$*" >&2; }
+fail() { say "$1"; say "  to mend: $2"; exit 1; }
+
+[ -n "${PYTHON:-}" ] || fail "no Python 3.11 or newer on PATH" "install one (Debian: apt install python3 python3-venv), or run make PYTHON=/path/to/python3"
+
+if [ ! -x "$venv/bin/python" ]; then
+    say "making $venv with $PYTHON"
+    "$PYTHON" -m venv "$venv" >/dev/null 2>&1 || {
+        rm -rf "$venv"
+        if command -v uv >/dev/null 2>&1; then
+            uv venv --quiet --seed --python "$PYTHON" "$venv"
+        elif "$PYTHON" -m virtualenv --version >/dev/null 2>&1; then
+            "$PYTHON" -m virtualenv --quiet "$venv"
+        else
+            fail "$PYTHON cannot make a virtual environment" "apt install python3-venv, or pip install virtualenv"
+        fi
+    }
+fi
+
+projects=".:$(ls -d plugins/*/pyproject.toml 2>/dev/null | xargs -r -n 1 dirname | paste -sd: -)"
+editables() { echo "$projects" | tr ':' '\n' | sed -e '/^$/d' -e "s|^|-e |"; }
+
+say "installing the locked packages"
+uv_version=$(sed -n 's/^uv==\([^ ;\\]*\).*/\1/p' requirements.lock)
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check "uv==$uv_version"
+if "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -r requirements.lock 2>"$venv/uv.log"; then
+    say "building the in-sandbox agent and installing this repository"
+    # shellcheck disable=SC2046
+    "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps $(editables)
+else
+    say "uv could not install (see $venv/uv.log); using pip, which takes longer"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r requirements.lock
+    # shellcheck disable=SC2046
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps $(editables)
+fi
+say "done"
