@@ -46,7 +46,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def part(module: str) -> str:
-    return (module.split(".") + [""])[1]
+    return [*module.split("."), ""][1]
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,7 @@ def test_a_plugin_imports_public_names_and_no_other_plugin(plugin: Path) -> None
                 top = node.module.split(".")[0]
                 assert top not in others, f"{path} imports another plugin"
                 if top == "orchard_core":
-                    assert node.module == "orchard_core", (
-                        f"{path}: import from orchard_core, not {node.module}"
-                    )
+                    assert node.module == "orchard_core", f"{path}: not from {node.module}"
                     for alias in node.names:
                         assert alias.name in orchard_core.__all__ or _is_error(alias.name), alias.name
             elif isinstance(node, ast.Import):

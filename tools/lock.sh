@@ -4,6 +4,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 uv=${UV:-.venv/bin/uv}
-"$uv" pip compile --quiet --universal --no-header --no-emit-index-url --no-annotate --python-version 3.11 \
+"$uv" pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --python-version 3.11 \
     --no-emit-package orchard-core --all-extras --group dev \
     $(for plugin in plugins/*/pyproject.toml; do echo "$plugin"; done) pyproject.toml -o requirements.lock
