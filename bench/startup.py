@@ -10,12 +10,10 @@ from pathlib import Path
 
 RUNS = 15
 ORCHARD = Path(sys.executable).with_name("orchard")
+BARE = "import typer\napp = typer.Typer()\napp.command()(lambda: None)\napp(['--help'])"
 CASES = {
     "python -c pass": ([sys.executable, "-c", "pass"], None),
-    "typer with one command": (
-        [sys.executable, "-c", "import typer\napp = typer.Typer()\napp.command()(lambda: None)\napp(['--help'])"],
-        None,
-    ),
+    "a bare typer --help": ([sys.executable, "-c", BARE], None),
     "orchard --help": ([str(ORCHARD), "--help"], 250),
     "orchard plugins": ([str(ORCHARD), "plugins"], 400),
 }

@@ -19,6 +19,10 @@ _MODULES = {
     ),
     "orchard_core.harness.contract": ("Harness",),
     "orchard_core.plugins.hookspecs": ("hookimpl",),
+    "orchard_core.plugins.lookup": (
+        "load_harness", "load_model", "load_provider", "load_reward", "load_taskset", "load_trainer",
+        "open_sandbox",
+    ),
     "orchard_core.reward.contract": ("Blobs", "Evidence", "Grading", "Reward"),
     "orchard_core.rollout.sampler": ("Done", "Drop", "FixedSampler", "GroupSampler", "More", "PoolEntry"),
     "orchard_core.sandbox.contract": ("Command", "Process", "Sandbox", "SandboxProvider"),

@@ -12,6 +12,13 @@ from orchard_core.gateway.contract import UpstreamReply as UpstreamReply
 from orchard_core.gateway.contract import UpstreamRequest as UpstreamRequest
 from orchard_core.harness.contract import Harness as Harness
 from orchard_core.plugins.hookspecs import hookimpl as hookimpl
+from orchard_core.plugins.lookup import load_harness as load_harness
+from orchard_core.plugins.lookup import load_model as load_model
+from orchard_core.plugins.lookup import load_provider as load_provider
+from orchard_core.plugins.lookup import load_reward as load_reward
+from orchard_core.plugins.lookup import load_taskset as load_taskset
+from orchard_core.plugins.lookup import load_trainer as load_trainer
+from orchard_core.plugins.lookup import open_sandbox as open_sandbox
 from orchard_core.reward.contract import Blobs as Blobs
 from orchard_core.reward.contract import Evidence as Evidence
 from orchard_core.reward.contract import Grading as Grading
