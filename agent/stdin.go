@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -15,7 +16,7 @@ import (
 type Stdin struct {
 	mu       sync.Mutex
 	pipe     *os.File
-	received int64
+	received atomic.Int64
 	closed   bool
 }
 
@@ -35,10 +36,11 @@ func (s *Stdin) Write(ctx context.Context, offset int64, body io.Reader) error {
 	if s.closed {
 		return s.gone()
 	}
-	if offset > s.received {
-		return fault(http.StatusConflict, "stdin_gap", "offset %d is past the %d bytes received", offset, s.received)
+	received := s.received.Load()
+	if offset > received {
+		return fault(http.StatusConflict, "stdin_gap", "offset %d is past the %d bytes received", offset, received)
 	}
-	if _, err := io.CopyN(io.Discard, body, s.received-offset); err != nil {
+	if _, err := io.CopyN(io.Discard, body, received-offset); err != nil {
 		if err == io.EOF {
 			return nil
 		}
@@ -47,7 +49,7 @@ func (s *Stdin) Write(ctx context.Context, offset int64, body io.Reader) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.pipe.SetWriteDeadline(time.Now()) })
 	defer stop()
 	n, err := io.Copy(struct{ io.Writer }{s.pipe}, body)
-	s.received += n
+	s.received.Add(n)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
 		return s.gone()
 	}
@@ -79,9 +81,5 @@ func (s *Stdin) Received() int64 {
 	if s == nil {
 		return 0
 	}
-	if !s.mu.TryLock() {
-		return -1 // a write is in progress: ask again
-	}
-	defer s.mu.Unlock()
-	return s.received
+	return s.received.Load()
 }

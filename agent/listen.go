@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const unixPathMax = 107 // sockaddr_un holds 108 bytes with the NUL
+
+// listenOn takes "unix:/path" or "tcp:host:port".
+//
+// A Unix socket appears at its path only when it takes connections: it is bound under another name and renamed.
+func listenOn(address string) (net.Listener, error) {
+	kind, rest, _ := strings.Cut(address, ":")
+	switch kind {
+	case "tcp":
+		return net.Listen("tcp", rest)
+	case "unix":
+		return listenUnix(rest)
+	}
+	return nil, fmt.Errorf("listen address %q must begin with unix: or tcp:", address)
+}
+
+func listenUnix(path string) (net.Listener, error) {
+	dir, err := os.OpenFile(filepath.Dir(path), os.O_RDONLY|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	early := path + ".new"
+	bindTo := early
+	if len(early) > unixPathMax {
+		bindTo = fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(early))
+	}
+	_ = os.Remove(early)
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: bindTo, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	listener.SetUnlinkOnClose(false)
+	if err := os.Chmod(early, 0o600); err != nil {
+		return nil, err
+	}
+	return listener, os.Rename(early, path)
+}

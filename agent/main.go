@@ -1,0 +1,130 @@
+// Command orchard-agent runs inside a sandbox and serves exec, files, forwarding and tunnels to one driver.
+//
+// The protocol is written down in docs/reference/agent-protocol.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+	"time"
+)
+
+const (
+	agentVersion      = "1"
+	memoryGoal        = 20 << 20
+	shutdownPatience  = 3 * time.Second
+	goroutinesAtOnce  = 2
+	garbagePercentage = 50
+)
+
+func main() {
+	runtime.GOMAXPROCS(min(goroutinesAtOnce, runtime.NumCPU()))
+	debug.SetGCPercent(garbagePercentage)
+	debug.SetMemoryLimit(memoryGoal)
+	syscall.Umask(0o022)
+	config, err := parseConfig(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		err = serve(config)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "orchard-agent:", err)
+		os.Exit(2)
+	}
+}
+
+// serve returns when the agent has been told to end, and everything it started is gone.
+func serve(config *Config) error {
+	if err := harden(); err != nil {
+		return fmt.Errorf("cannot protect the token: %w", err)
+	}
+	raiseLoopback()
+	reaper := newReaper()
+	defaults := Defaults{Account: config.Account, Workdir: config.Workdir}
+	runs := newRuns(defaults, reaper, newSpoolDir(config.Spool), newCgroups(config.Cgroup))
+	stop := make(chan struct{}, 1)
+	server := &Server{
+		config: config, auth: newAuth(config.Sandbox, config.token), runs: runs, started: time.Now(),
+		stop: func() {
+			select {
+			case stop <- struct{}{}:
+			default:
+			}
+		},
+	}
+	clear(config.token)
+	watchSignals(config, server.stop)
+	httpServer := server.httpServer()
+	failed := make(chan error, len(config.Listen))
+	for _, address := range config.Listen {
+		listener, err := listenOn(address)
+		if err != nil {
+			return fmt.Errorf("cannot listen on %s: %w", address, err)
+		}
+		go func(l net.Listener) { failed <- httpServer.Serve(l) }(listener)
+	}
+	announceReady(config.ReadyFd)
+	select {
+	case <-stop:
+	case err := <-failed:
+		return err
+	}
+	return endAll(httpServer, runs)
+}
+
+// watchSignals handles what would end the agent by default. Notify, unlike Ignore, is not inherited by commands.
+func watchSignals(config *Config, stop func()) {
+	ended := make(chan os.Signal, 1)
+	if !config.IgnoreTerm {
+		signal.Notify(ended, syscall.SIGTERM)
+	}
+	others := make(chan os.Signal, 1)
+	signal.Notify(others, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGALRM, syscall.SIGPIPE)
+	if config.IgnoreTerm {
+		signal.Notify(others, syscall.SIGTERM)
+	}
+	go func() {
+		for {
+			select {
+			case <-ended:
+				stop()
+			case <-others:
+			}
+		}
+	}()
+}
+
+func announceReady(fd int) {
+	if fd >= 0 {
+		file := os.NewFile(uintptr(fd), "ready")
+		_, _ = file.WriteString("ready\n")
+		_ = file.Close()
+	}
+}
+
+// endAll lets answers in flight finish, within a bound, and leaves no process behind.
+func endAll(server *http.Server, runs *Runs) error {
+	runs.Close()
+	gone := killDescendants()
+	patience, cancel := context.WithTimeout(context.Background(), shutdownPatience)
+	defer cancel()
+	if server.Shutdown(patience) != nil {
+		_ = server.Close()
+	}
+	if !gone {
+		return errors.New("some processes did not end")
+	}
+	return nil
+}

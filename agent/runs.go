@@ -1,0 +1,214 @@
+package main
+
+import (
+	"hash/maphash"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	rememberCount = 256
+	rememberFor   = 15 * time.Minute
+	rememberDisk  = 512 << 20
+	forgottenMax  = 64 << 10
+)
+
+// Defaults apply to commands whose spec is silent.
+type Defaults struct {
+	Account *Account
+	Workdir string
+}
+
+// Runs holds every run by its client-made id. An id starts at most one command, ever.
+type Runs struct {
+	defaults Defaults
+	reaper   *Reaper
+	spoolDir *SpoolDir
+	cgroups  *Cgroups
+	total    atomic.Int64
+
+	mu        sync.Mutex
+	closed    bool
+	byID      map[string]*entry
+	ended     []*Run // oldest first
+	seed      maphash.Seed
+	forgotten map[uint64]struct{}
+	oldest    []uint64
+}
+
+// entry exists from the first request on, so a concurrent repeat waits for the same start.
+type entry struct {
+	digest [32]byte
+	ready  chan struct{}
+	run    *Run
+	err    error
+}
+
+func newRuns(defaults Defaults, reaper *Reaper, spool *SpoolDir, cgroups *Cgroups) *Runs {
+	return &Runs{
+		defaults: defaults, reaper: reaper, spoolDir: spool, cgroups: cgroups,
+		byID: map[string]*entry{}, seed: maphash.MakeSeed(), forgotten: map[uint64]struct{}{},
+	}
+}
+
+// Start begins the command or attaches to the run that has its id. A start that failed leaves no trace: the error is
+// the answer, and nothing ran.
+func (rs *Runs) Start(spec *ExecSpec) (*Run, error) {
+	rs.mu.Lock()
+	if _, gone := rs.forgotten[rs.hash(spec.ID)]; gone {
+		rs.mu.Unlock()
+		return nil, forgotten(spec.ID)
+	}
+	if e, ok := rs.byID[spec.ID]; ok {
+		rs.mu.Unlock()
+		if e.digest != spec.digest {
+			return nil, fault(http.StatusConflict, "id_conflict", "id %q belongs to another command", spec.ID)
+		}
+		<-e.ready
+		return e.run, e.err
+	}
+	if rs.closed {
+		rs.mu.Unlock()
+		return nil, fault(http.StatusServiceUnavailable, "shutting_down", "the agent is shutting down")
+	}
+	e := &entry{digest: spec.digest, ready: make(chan struct{})}
+	rs.byID[spec.ID] = e
+	rs.mu.Unlock()
+	e.run, e.err = launch(spec, rs)
+	close(e.ready)
+	if e.err != nil {
+		rs.mu.Lock()
+		delete(rs.byID, spec.ID)
+		rs.mu.Unlock()
+	}
+	rs.total.Add(1)
+	return e.run, e.err
+}
+
+// Find returns a run that is alive or remembered.
+func (rs *Runs) Find(id string) (*Run, error) {
+	rs.mu.Lock()
+	e, ok := rs.byID[id]
+	_, gone := rs.forgotten[rs.hash(id)]
+	rs.mu.Unlock()
+	if gone {
+		return nil, forgotten(id)
+	}
+	if !ok {
+		return nil, fault(http.StatusNotFound, "run_unknown", "no run has the id %q", id)
+	}
+	<-e.ready
+	if e.err != nil {
+		return nil, fault(http.StatusNotFound, "run_unknown", "the run %q did not start: %v", id, e.err)
+	}
+	return e.run, nil
+}
+
+func forgotten(id string) *Fault {
+	return fault(http.StatusGone, "run_forgotten", "the run %q ended and its output is no longer kept", id)
+}
+
+func (rs *Runs) hash(id string) uint64 { return maphash.String(rs.seed, id) }
+
+// finished enters the run among the remembered and forgets those beyond the bounds.
+func (rs *Runs) finished(r *Run) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.ended = append(rs.ended, r)
+	var disk int64
+	for _, old := range rs.ended {
+		disk += old.stdout.OnDisk() + old.stderr.OnDisk()
+	}
+	for len(rs.ended) > 1 && (len(rs.ended) > rememberCount || disk > rememberDisk || rs.ended[0].expired()) {
+		old := rs.ended[0]
+		rs.ended = rs.ended[1:]
+		disk -= old.stdout.OnDisk() + old.stderr.OnDisk()
+		rs.forget(old)
+	}
+}
+
+func (r *Run) expired() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Since(r.ended) > rememberFor
+}
+
+// forget keeps 8 bytes of the id, so that it can never run again.
+func (rs *Runs) forget(r *Run) {
+	delete(rs.byID, r.spec.ID)
+	h := rs.hash(r.spec.ID)
+	rs.forgotten[h] = struct{}{}
+	rs.oldest = append(rs.oldest, h)
+	if len(rs.oldest) > forgottenMax {
+		delete(rs.forgotten, rs.oldest[0])
+		rs.oldest = rs.oldest[1:]
+	}
+	r.release()
+}
+
+// ownsOrphan decides for an adopted process without a mark: r owns it when no other run was alive at its birth.
+func (rs *Runs) ownsOrphan(r *Run, p Proc) bool {
+	if p.start < r.ticks || rs.reaper.Watched(p.pid) {
+		return false
+	}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, e := range rs.byID {
+		select {
+		case <-e.ready:
+		default:
+			return false
+		}
+		if e.run == nil || e.run == r || e.run.ticks > p.start {
+			continue
+		}
+		if end, ended := e.run.Done(); !ended || end >= p.start {
+			return false
+		}
+	}
+	return true
+}
+
+// Live returns the runs that have not ended.
+func (rs *Runs) Live() []*Run {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	var live []*Run
+	for _, e := range rs.byID {
+		select {
+		case <-e.ready:
+			if e.run != nil {
+				if _, ended := e.run.Done(); !ended {
+					live = append(live, e.run)
+				}
+			}
+		default:
+		}
+	}
+	return live
+}
+
+// Disk is how many bytes all spools hold on disk.
+func (rs *Runs) Disk() (bytes int64) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, e := range rs.byID {
+		select {
+		case <-e.ready:
+			if e.run != nil {
+				bytes += e.run.stdout.OnDisk() + e.run.stderr.OnDisk()
+			}
+		default:
+		}
+	}
+	return bytes
+}
+
+// Close refuses further starts.
+func (rs *Runs) Close() {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.closed = true
+}
