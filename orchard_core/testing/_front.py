@@ -1,0 +1,22 @@
+"""The public names as type checkers see them; at run time `orchard_core.testing` finds each one lazily."""
+
+from __future__ import annotations
+
+from orchard_core.testing.fakes.blobs import FakeBlobs as FakeBlobs
+from orchard_core.testing.fakes.chat import chat as chat
+from orchard_core.testing.fakes.feed import FakeFeed as FakeFeed
+from orchard_core.testing.fakes.grading import FakeGrading as FakeGrading
+from orchard_core.testing.fakes.harness import FakeHarness as FakeHarness
+from orchard_core.testing.fakes.model import FakeModel as FakeModel
+from orchard_core.testing.fakes.process import FakeProcess as FakeProcess
+from orchard_core.testing.fakes.provider import FAKE_CAPABILITIES as FAKE_CAPABILITIES
+from orchard_core.testing.fakes.provider import FakeProvider as FakeProvider
+from orchard_core.testing.fakes.reply import FakeReply as FakeReply
+from orchard_core.testing.fakes.reward import FakeReward as FakeReward
+from orchard_core.testing.fakes.reward import file_holds as file_holds
+from orchard_core.testing.fakes.sandbox import FakeSandbox as FakeSandbox
+from orchard_core.testing.fakes.taskset import ANSWER_PATH as ANSWER_PATH
+from orchard_core.testing.fakes.taskset import FakeTaskSet as FakeTaskSet
+from orchard_core.testing.fakes.tool import FakeTool as FakeTool
+from orchard_core.testing.fakes.trainer import FakeTrainer as FakeTrainer
+from orchard_core.testing.fakes.upstream import FakeUpstream as FakeUpstream

@@ -1,0 +1,108 @@
+"""A provider of fake sandboxes."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+
+from orchard_core.errors import OrchardError, SandboxCreateFailed, SandboxUnsupported
+from orchard_core.testing.fakes.sandbox import Copier, FakeSandbox
+from orchard_core.types.sandbox import Capabilities, NetworkMode, SandboxSpec, Snapshot
+
+FAKE_CAPABILITIES = Capabilities(
+    images=frozenset({"host"}),
+    networks=frozenset({NetworkMode.NONE, NetworkMode.HOST}),
+    isolated=False,
+    snapshot=True,
+    fork=True,
+)
+"""Not isolated, so that the network policy is accepted and not enforced."""
+
+
+class FakeProvider:
+    """Honours `orchard_core.SandboxProvider`; `fail` makes the next creations raise, in order."""
+
+    def __init__(
+        self,
+        *,
+        capabilities: Capabilities = FAKE_CAPABILITIES,
+        fail: list[OrchardError] | None = None,
+        output_limit: int = 1 << 20,
+        sandbox_type: type[FakeSandbox] = FakeSandbox,
+    ) -> None:
+        self._capabilities = capabilities
+        self._fail = fail or []
+        self._output_limit = output_limit
+        self._sandbox_type = sandbox_type
+        self._home = Path(tempfile.mkdtemp(prefix="orchard-fake-"))
+        self.created: list[FakeSandbox] = []
+        """Every sandbox made so far, closed ones included."""
+
+    @property
+    def name(self) -> str:
+        """See SandboxProvider."""
+        return "fake"
+
+    async def capabilities(self) -> Capabilities:
+        """See SandboxProvider."""
+        return self._capabilities
+
+    async def create(self, spec: SandboxSpec, *, restore: Snapshot | None = None) -> FakeSandbox:
+        """See SandboxProvider."""
+        self._refuse(spec)
+        if self._fail:
+            raise self._fail.pop(0)
+        base = self._home / f"sandbox-{uuid.uuid4().hex[:12]}"
+        for name in ("root", "home", "tmp", "runs"):
+            (base / name).mkdir(parents=True)
+        copier = Copier(self._save, self.create)
+        if restore is not None:
+            self._restore(restore, base / "root")
+        sandbox = self._sandbox_type(
+            base, spec, self._capabilities, copier=copier, output_limit=self._output_limit
+        )
+        self.created.append(sandbox)
+        await sandbox.mkdir(spec.workdir)
+        for file in spec.files:
+            await sandbox.write(file.path, file.content, mode=file.mode)
+        return sandbox
+
+    async def close(self) -> None:
+        """See SandboxProvider."""
+        for sandbox in self.created:
+            await sandbox.close()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _refuse(self, spec: SandboxSpec) -> None:
+        able = self._capabilities
+        if spec.image.kind not in able.images:
+            raise SandboxUnsupported(
+                f"the fake provider takes no {spec.image.kind!r} images", hint="use image='host'"
+            )
+        if spec.network.mode not in able.networks:
+            raise SandboxUnsupported(
+                f"the fake provider has no network mode {spec.network.mode.value!r}",
+                hint=f"use one of: {', '.join(sorted(able.networks))}",
+            )
+        if spec.user is not None:
+            raise SandboxUnsupported("the fake provider cannot switch users", hint="leave `user` out")
+        if spec.mounts:
+            raise SandboxUnsupported("the fake provider has no mounts", hint="write files instead")
+
+    async def _save(self, sandbox: FakeSandbox) -> Snapshot:
+        if not self._capabilities.snapshot:
+            raise SandboxUnsupported("this provider takes no snapshots", hint="see capabilities()")
+        name = f"snapshot-{uuid.uuid4().hex[:12]}"
+        shutil.copytree(sandbox.root, self._home / name, symlinks=True)
+        files = [path for path in (self._home / name).rglob("*") if path.is_file()]
+        return Snapshot(id=name, provider=self.name, size=sum(path.lstat().st_size for path in files))
+
+    def _restore(self, snapshot: Snapshot, root: Path) -> None:
+        saved = self._home / snapshot.id
+        if snapshot.provider != self.name or not saved.is_dir():
+            raise SandboxCreateFailed(
+                f"there is no snapshot {snapshot.id!r} here", hint="restore with the provider that saved it"
+            )
+        shutil.copytree(saved, root, symlinks=True, dirs_exist_ok=True)
