@@ -1,0 +1,76 @@
+"""The border where every error of a command becomes one message on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from orchard_core import errors
+from orchard_core.cli.clean import clean
+from orchard_core.cli.exits import Exit
+
+_USAGE = (
+    errors.ConfigError,
+    errors.PluginError,
+    errors.SandboxUnavailable,
+    errors.SandboxUnsupported,
+    errors.TaskSetNotFound,
+    errors.RunExists,
+    errors.RunNotFound,
+    errors.RunLocked,
+)
+"""Errors that are raised before anything starts."""
+
+DEBUG_VARIABLE = "ORCHARD_DEBUG"
+
+
+@contextmanager
+def error_border() -> Iterator[None]:
+    """Turn what a command raises into an exit code; with ORCHARD_DEBUG or --debug, show the traceback too."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_stdout()
+        sys.exit(Exit.BROKEN_PIPE)
+    except KeyboardInterrupt:
+        sys.exit(Exit.INTERRUPTED)
+    except errors.OrchardError as error:
+        _say(error.message, error.hint)
+        sys.exit(Exit.USAGE if isinstance(error, _USAGE) else Exit.FAILED)
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:  # noqa: BLE001 - the border: plugins' commands may raise anything
+        if _is_usage_error(error):
+            raise
+        _say(
+            f"unexpected {type(error).__name__}: {error}",
+            "this is a bug in Orchard or in a plugin; run the command again with --debug for the traceback",
+        )
+        sys.exit(Exit.BUG)
+
+
+def _is_usage_error(error: Exception) -> bool:
+    """Typer's own errors show themselves; their base class has moved between its releases."""
+    return hasattr(error, "exit_code") and hasattr(error, "show")
+
+
+def _say(message: str, hint: str) -> None:
+    if os.environ.get(DEBUG_VARIABLE, "") not in ("", "0"):
+        traceback.print_exc()
+    typer.secho("error: ", err=True, nl=False, fg="red", bold=True)
+    typer.echo(clean(message), err=True)
+    if hint:
+        typer.secho("hint:  ", err=True, nl=False, fg="cyan")
+        typer.echo(clean(hint), err=True)
+
+
+def _forget_stdout() -> None:
+    """Nothing can be written any more: keep the interpreter from trying at exit."""
+    with open(os.devnull, "w") as nothing:  # noqa: PTH123 - a device, not a path of ours
+        os.dup2(nothing.fileno(), sys.stdout.fileno())

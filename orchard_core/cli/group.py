@@ -1,0 +1,76 @@
+"""The root command: sections in its help, commands of plugins, and the error border around each command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
+
+from orchard_core.cli.border import error_border
+
+
+class OrchardGroup(TyperGroup):
+    """Commands by section. Plugins are loaded only when their commands could matter: for the list of
+    commands and for a name that is not built in."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Everything, parsing and help included, inside the error border."""
+        with error_border():
+            return super().main(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """The command inside a border of its own, before Typer's handling of a broken pipe."""
+        with error_border():
+            return super().invoke(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A built-in command, else one that a plugin adds."""
+        if cmd_name not in self.commands:
+            self._add_plugin_commands()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order they were added."""
+        self._add_plugin_commands()
+        return list(self.commands)
+
+    def _add_plugin_commands(self) -> None:
+        from orchard_core.plugins.manager import installed
+
+        app = typer.Typer(rich_markup_mode=None)
+        installed().add_commands(app)
+        for name, command in get_group(app).commands.items():
+            self.commands.setdefault(name, command)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """One section for each help panel."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        shown = [(name, command) for name, command in commands if command and not command.hidden]
+        width = formatter.width - 6 - max((len(name) for name, _ in shown), default=0)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name, command in shown:
+            panel = getattr(command, "rich_help_panel", None) or "Commands"
+            sections.setdefault(str(panel), []).append((name, command.get_short_help_str(width)))
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+class SectionedCommand(TyperCommand):
+    """A command whose options stand in the sections that their help panels name."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments and options, a section for each panel."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is None:
+                continue
+            panel = getattr(param, "rich_help_panel", None)
+            default = "Arguments" if param.param_type_name == "argument" else "Options"
+            sections.setdefault(str(panel or default), []).append(record)
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)

@@ -1,0 +1,62 @@
+"""The `orchard` command."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from orchard_core import __version__
+from orchard_core.cli import demo, doctor, plugins, report, run, runs, show, tasks
+from orchard_core.cli.border import DEBUG_VARIABLE
+from orchard_core.cli.group import OrchardGroup, SectionedCommand
+
+app = typer.Typer(
+    name="orchard",
+    cls=OrchardGroup,
+    help="Run agents on tasks in sandboxes, record every model call, score, compare.",
+    epilog="Start with `orchard demo`, then `orchard run --help`. Exit codes: docs/reference/cli.md.",
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_RUN, _LOOK, _SETUP = "Run", "Look at results", "Look at what is there"
+
+app.command("demo", cls=SectionedCommand, rich_help_panel=_RUN)(demo.demo)
+app.command("run", cls=SectionedCommand, rich_help_panel=_RUN)(run.run)
+app.command("doctor", cls=SectionedCommand, rich_help_panel=_RUN)(doctor.doctor)
+app.command("show", cls=SectionedCommand, rich_help_panel=_LOOK)(show.show)
+app.command("report", cls=SectionedCommand, rich_help_panel=_LOOK)(report.report)
+app.add_typer(runs.app, name="runs", rich_help_panel=_LOOK)
+app.command("plugins", cls=SectionedCommand, rich_help_panel=_SETUP)(plugins.plugins)
+app.add_typer(tasks.app, name="tasks", rich_help_panel=_SETUP)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"orchard {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    if debug:
+        os.environ[DEBUG_VARIABLE] = "1"
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app(prog_name="orchard")
+
+
+if __name__ == "__main__":
+    main()

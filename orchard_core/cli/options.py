@@ -1,0 +1,37 @@
+"""Reading `key=value` options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from orchard_core.errors import ConfigError
+
+
+def key_values(pairs: Sequence[str], flag: str) -> dict[str, Any]:
+    """`["a.b=1", "c=x"]` as `{"a": {"b": 1}, "c": "x"}`. A value is read as YAML, so 1, true, [a, b] and null
+    are what they look like. Raises ConfigError for a pair without `=`, and for a key given two ways."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not all(key.split(".")):
+            raise ConfigError(f"{flag} {pair!r} is not key=value", hint=f"write {flag} NAME=VALUE")
+        _put(found, key.split("."), _value(value), flag)
+    return found
+
+
+def _value(text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text) if text else ""
+    except yaml.YAMLError:
+        return text
+
+
+def _put(target: dict[str, Any], path: list[str], value: Any, flag: str) -> None:
+    for part in path[:-1]:
+        target = target.setdefault(part, {})
+        if not isinstance(target, dict):
+            raise ConfigError(f"{flag} sets {'.'.join(path)!r} both as a value and as a group")
+    target[path[-1]] = value
