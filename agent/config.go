@@ -34,7 +34,7 @@ func (l *listFlag) Set(text string) error { *l = append(*l, text); return nil }
 func parseConfig(args []string) (*Config, error) {
 	c := &Config{}
 	flags := flag.NewFlagSet("orchard-agent", flag.ContinueOnError)
-	flags.Var((*listFlag)(&c.Listen), "listen", "unix:/path or tcp:host:port; may be repeated")
+	flags.Var((*listFlag)(&c.Listen), "listen", "unix:/path, tcp:host:port or fd:number; may be repeated")
 	flags.StringVar(&c.Sandbox, "sandbox-id", "", "the id that every call must name")
 	tokenFd := flags.Int("token-fd", -1, "inherited file descriptor to read the token from")
 	tokenFile := flags.String("token-file", "", "file to read the token from; removed when that is allowed")

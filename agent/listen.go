@@ -5,14 +5,16 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 )
 
 const unixPathMax = 107 // sockaddr_un holds 108 bytes with the NUL
 
-// listenOn takes "unix:/path" or "tcp:host:port".
+// listenOn takes "unix:/path", "tcp:host:port" or "fd:number", a listening socket that the provider has made.
 //
+// An inherited socket has no name that the sandbox's own programs could see, remove or replace.
 // A Unix socket appears at its path only when it takes connections: it is bound under another name and renamed.
 func listenOn(address string) (net.Listener, error) {
 	kind, rest, _ := strings.Cut(address, ":")
@@ -21,8 +23,20 @@ func listenOn(address string) (net.Listener, error) {
 		return net.Listen("tcp", rest)
 	case "unix":
 		return listenUnix(rest)
+	case "fd":
+		return listenInherited(rest)
 	}
-	return nil, fmt.Errorf("listen address %q must begin with unix: or tcp:", address)
+	return nil, fmt.Errorf("listen address %q must begin with unix:, tcp: or fd:", address)
+}
+
+func listenInherited(number string) (net.Listener, error) {
+	fd, err := strconv.ParseUint(number, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("no such file descriptor: %q", number)
+	}
+	file := os.NewFile(uintptr(fd), "listener")
+	defer file.Close()
+	return net.FileListener(file)
 }
 
 func listenUnix(path string) (net.Listener, error) {
