@@ -159,11 +159,22 @@ class ModelError(OrchardError):
 
 
 class ModelUnavailable(ModelError):
-    """The upstream could not be reached or answered 5xx until the retries ran out."""
+    """The upstream could not be reached or answered 5xx until the retries ran out.
+
+    `retry_after_s` is the pause the upstream asked for, seconds, None when it did not say.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
 
 
 class ModelRateLimited(ModelError):
-    """The upstream answered 429 until the retries ran out."""
+    """The upstream answered 429 until the retries ran out; `retry_after_s` as in ModelUnavailable."""
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
 
 
 class ModelTimeout(ModelError):

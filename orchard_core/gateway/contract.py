@@ -125,5 +125,19 @@ class Renderer(Protocol):
         """Ids that end an answer."""
 
 
+@runtime_checkable
+class TokenUpstream(Upstream, Protocol):
+    """An upstream of mode `token-in`. The gateway renders the prompt, hands it on in `prompt_tokens`, and
+    builds the answer's body with `renderer.parse` when the reply's `body` is empty.
+
+    A reply that was sampled up to its stop id holds that id as its last token; the gateway then drops the
+    same id from the front of `render_suffix`.
+    """
+
+    @property
+    def renderer(self) -> Renderer:
+        """The renderer of the model family it serves."""
+
+
 BeforeCall = Callable[[str, int], Awaitable[None]]
 """`before_call(session id, call index)`, awaited before a call goes upstream; it may hold it."""
