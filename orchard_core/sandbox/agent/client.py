@@ -1,0 +1,214 @@
+"""The async client of the in-sandbox agent. docs/reference/agent-protocol.md has the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import uuid
+from collections.abc import AsyncIterable, Mapping
+from typing import Any
+
+from orchard_core.errors import AgentRefused, SandboxError
+from orchard_core.sandbox.agent import spec
+from orchard_core.sandbox.agent.files import AgentFiles
+from orchard_core.sandbox.agent.forward import Forward
+from orchard_core.sandbox.agent.health import AgentHealth, AgentMetrics
+from orchard_core.sandbox.agent.link import CALL_S, AgentLink
+from orchard_core.sandbox.agent.process import WAIT_S, AgentProcess
+from orchard_core.sandbox.agent.trees import AgentTrees
+from orchard_core.sandbox.agent.tunnel import Tunnel
+from orchard_core.sandbox.contract import Command
+from orchard_core.types.sandbox import AgentEndpoint, ExecResult, LocalAddress
+
+_CLEAN_UP_S = 8.0
+_READY_PAUSE_S = 0.002
+
+
+class AgentClient(AgentFiles, AgentTrees):
+    """One agent. Calls may run at the same time; each method raises SandboxGone, SandboxConnectionLost and
+    AgentRefused besides what it says."""
+
+    def __init__(self, endpoint: AgentEndpoint) -> None:
+        super().__init__(AgentLink(endpoint))
+        self._forwards: list[Forward] = []
+        self._tunnels: list[Tunnel] = []
+
+    async def __aenter__(self) -> AgentClient:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Drop tunnels, forwards and connections; the agent lives on."""
+        for tunnel in self._tunnels:
+            await tunnel.close()
+        for forward in self._forwards:
+            await forward.close()
+        await self._link.close()
+
+    async def wait_ready(self, timeout: float = 10.0) -> AgentHealth:
+        """Until the agent answers. Raises TimeoutError, or AgentRefused at once."""
+        pause = _READY_PAUSE_S
+        async with asyncio.timeout(timeout):
+            while True:
+                try:
+                    return await self.health()
+                except AgentRefused:
+                    raise
+                except SandboxError:
+                    pass  # not there yet
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, 0.1)
+
+    async def exec(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | AsyncIterable[bytes] | None = None,
+        timeout: float | None = None,
+        user: str | None = None,
+        output_limit: int | None = None,
+        run_id: str | None = None,
+    ) -> ExecResult:
+        """Run a command to its end, at most once, whatever happens to the connection.
+
+        `output_limit` is how many bytes of each stream are kept (16 MiB, half head and half tail). A repeated
+        `run_id` with the same command gives the result of the run that has it. Cancelling ends the command.
+        Raises CwdMissing, CommandNotFound, NoShell, UserUnknown, ExecForgotten, ExecError.
+        """
+        run_id = run_id or new_run_id()
+        inline = stdin if isinstance(stdin, bytes) and len(stdin) <= spec.INLINE_STDIN else None
+        streamed = stdin is not None and inline is None
+        body = spec.frame(
+            run_id,
+            command,
+            cwd=cwd,
+            env=env,
+            timeout=timeout,
+            user=user,
+            stdin="stream" if streamed else "inline" if inline else "",
+            output_limit=output_limit,
+            inline=inline or b"",
+        )
+        process = AgentProcess(self._link, run_id)
+        try:
+            status, output = await self._post(body, 0.0 if streamed else WAIT_S)
+            if streamed and stdin is not None and status["state"] != "exited":
+                return await self._fed(process, stdin)
+            if status["state"] == "exited":
+                return spec.result(status, output)
+            return await process.wait()
+        except asyncio.CancelledError:
+            await asyncio.shield(_give_up(process))
+            raise
+
+    async def _fed(self, process: AgentProcess, stdin: bytes | AsyncIterable[bytes]) -> ExecResult:
+        feeding = asyncio.create_task(process.feed(stdin))
+        waiting = asyncio.create_task(process.wait())
+        try:
+            await asyncio.wait((feeding, waiting), return_when=asyncio.FIRST_COMPLETED)
+            if feeding.done() and feeding.exception() is not None:
+                await _give_up(process)
+                await feeding
+            return await waiting
+        finally:
+            feeding.cancel()
+            waiting.cancel()
+            await asyncio.gather(feeding, waiting, return_exceptions=True)
+
+    async def start(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        user: str | None = None,
+        stdin: bool = True,
+        output_limit: int | None = None,
+        run_id: str | None = None,
+    ) -> AgentProcess:
+        """Start a command and return at once; `stdin=False` gives it /dev/null. Raises as `exec`."""
+        run_id = run_id or new_run_id()
+        body = spec.frame(
+            run_id,
+            command,
+            cwd=cwd,
+            env=env,
+            timeout=timeout,
+            user=user,
+            stdin="stream" if stdin else "",
+            output_limit=output_limit,
+        )
+        await self._post(body, 0.0)
+        return AgentProcess(self._link, run_id)
+
+    async def attach(self, run_id: str) -> AgentProcess:
+        """The run with this id. Raises ExecError when there is none, ExecForgotten when it is long over."""
+        process = AgentProcess(self._link, run_id)
+        await process.status()
+        return process
+
+    async def _post(self, body: bytes, wait_s: float) -> tuple[dict[str, Any], bytes]:
+        """Sending it again is safe: the id in it attaches to the run."""
+        _, said = await self._link.call(
+            "POST", "/v1/exec", {"wait": wait_s}, body, repeat=True, patience=wait_s + CALL_S
+        )
+        return spec.parse(said)
+
+    async def forward(self, port: int) -> LocalAddress:
+        """A local address that leads to the port inside, until the client is closed."""
+        forward = Forward(self._link, port)
+        self._forwards.append(forward)
+        return await forward.open()
+
+    async def tunnel(self, target: LocalAddress | str, *, listen: str = "127.0.0.1:0") -> Tunnel:
+        """An address inside that leads to `target`, a TCP address or the path of a Unix socket out here."""
+        tunnel = Tunnel(self._link, target)
+        await tunnel.open(listen)
+        self._tunnels.append(tunnel)
+        return tunnel
+
+    async def health(self) -> AgentHealth:
+        """Whether, and for how long, the agent serves."""
+        return AgentHealth(**json.loads((await self._link.call("GET", "/v1/health"))[1]))
+
+    async def metrics(self) -> AgentMetrics:
+        """What the agent uses and holds."""
+        return AgentMetrics(**json.loads((await self._link.call("GET", "/v1/metrics", repeat=True))[1]))
+
+    async def kill_all(self) -> None:
+        """End every process inside but the agent; they are gone when it returns."""
+        await self._link.call("POST", "/v1/kill", repeat=True)
+
+    async def mint_token(self, ttl_s: float | None = None) -> AgentEndpoint:
+        """An endpoint whose token may use commands and files only, for `ttl_s` seconds or for good."""
+        query = {"ttl": None if ttl_s is None else max(1, int(ttl_s))}
+        said = json.loads((await self._link.call("POST", "/v1/tokens", query))[1])
+        own = self._link.endpoint
+        return AgentEndpoint(url=own.url, token=said["token"], sandbox_id=own.sandbox_id)
+
+    async def revoke_token(self, token: str) -> None:
+        """End a token that was minted."""
+        await self._link.call("DELETE", "/v1/tokens", body=token.encode(), repeat=True)
+
+    async def shutdown(self) -> None:
+        """End everything inside, and the agent; fine when it is gone already."""
+        with contextlib.suppress(SandboxError):
+            await self._link.call("POST", "/v1/shutdown")
+
+
+def new_run_id() -> str:
+    """An id that nobody else makes."""
+    return uuid.uuid4().hex
+
+
+async def _give_up(process: AgentProcess) -> None:
+    """End a command that nobody waits for any more, within a bound."""
+    with contextlib.suppress(SandboxError, TimeoutError):
+        async with asyncio.timeout(_CLEAN_UP_S):
+            await process.kill()

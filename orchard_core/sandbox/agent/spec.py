@@ -1,0 +1,103 @@
+"""Commands and their status as they cross the wire."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchard_core.errors import ConfigError, SandboxConnectionLost
+from orchard_core.sandbox.contract import Command
+from orchard_core.types.sandbox import ExecResult
+
+INLINE_STDIN = 256 * 1024
+"""Input up to this size travels with the command; more is streamed to it."""
+
+
+def byte_string(value: str | bytes) -> str | dict[str, str]:
+    """A byte string in the agent's JSON: text where it is UTF-8, base64 where it is not."""
+    raw = os.fsencode(value)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(raw).decode()}
+
+
+def text_of(value: Any) -> str:
+    """The inverse, with surrogateescape for what is not UTF-8."""
+    return os.fsdecode(base64.b64decode(value["b64"])) if isinstance(value, dict) else str(value or "")
+
+
+def frame(
+    run_id: str,
+    command: Command,
+    *,
+    cwd: str | None,
+    env: Mapping[str, str] | None,
+    timeout: float | None,
+    user: str | None,
+    stdin: str,
+    output_limit: int | None,
+    inline: bytes = b"",
+) -> bytes:
+    """The body that starts a run: the spec's length, the spec, the inline input."""
+    spec: dict[str, Any] = {"id": run_id}
+    if isinstance(command, str):
+        spec["script"] = byte_string(command)
+    else:
+        spec["argv"] = _argv(command)
+    if cwd is not None:
+        spec["cwd"] = byte_string(cwd)
+    if env:
+        spec["env"] = [[byte_string(name), byte_string(value)] for name, value in env.items()]
+    if timeout is not None:
+        if timeout <= 0:
+            raise ConfigError(
+                f"a time-out of {timeout} s leaves a command no time", hint="use None for no limit"
+            )
+        spec["timeout"] = timeout
+    if user:
+        spec["user"] = user
+    if stdin:
+        spec["stdin"] = stdin
+    if output_limit:
+        spec["output_limit"] = output_limit
+    raw = json.dumps(spec, separators=(",", ":")).encode()
+    return struct.pack(">I", len(raw)) + raw + inline
+
+
+def _argv(command: Sequence[str]) -> list[str | dict[str, str]]:
+    if not command:
+        raise ConfigError("an empty argv names no program")
+    return [byte_string(argument) for argument in command]
+
+
+def parse(body: bytes) -> tuple[dict[str, Any], bytes]:
+    """Status and the output bytes behind it."""
+    try:
+        (length,) = struct.unpack_from(">I", body)
+        status: dict[str, Any] = json.loads(body[4 : 4 + length])
+    except (struct.error, ValueError) as error:
+        raise SandboxConnectionLost(f"what answers is not an agent: {body[:80]!r}") from error
+    return status, body[4 + length :]
+
+
+def result(status: dict[str, Any], output: bytes) -> ExecResult:
+    """The result of a run that has ended."""
+    out, err = status["stdout"], status["stderr"]
+    kept_out, kept_err = out["head"] + out["tail"], err["head"] + err["tail"]
+    return ExecResult(
+        exit_code=status["exit_code"],
+        stdout=output[:kept_out],
+        stderr=output[kept_out : kept_out + kept_err],
+        stdout_size=out["size"],
+        stderr_size=err["size"],
+        stdout_truncated=kept_out < out["size"],
+        stderr_truncated=kept_err < err["size"],
+        timed_out=status["timed_out"],
+        limit_s=status["timeout"] if status["timed_out"] else None,
+        duration_s=status["duration"],
+    )

@@ -1,0 +1,177 @@
+"""One HTTP/1.1 connection to an agent: just what its protocol uses, at little cost a call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from orchard_core.errors import SandboxConnectionLost
+from orchard_core.sandbox.agent.address import Streams
+
+PIECE = 256 * 1024
+"""Bytes moved at once."""
+PROGRESS_S = 75.0
+"""No read or write waits longer than this without any progress."""
+REFUSAL_S = 1.0
+"""How long a refusal may take to arrive after the agent has stopped reading."""
+
+Body = bytes | AsyncIterable[bytes]
+
+
+@asynccontextmanager
+async def progress(seconds: float = PROGRESS_S) -> AsyncIterator[None]:
+    """One step on the connection: bounded in time, and whatever breaks it is SandboxConnectionLost."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except (OSError, EOFError, asyncio.LimitOverrunError) as error:  # TimeoutError is an OSError
+        raise SandboxConnectionLost(
+            f"the connection to the agent broke: {error!r}", hint="the sandbox may have died"
+        ) from error
+
+
+class Answer:
+    """Status and headers of an answer; its body is read once, by `pieces` or `read`."""
+
+    __slots__ = ("_reader", "complete", "headers", "status")
+
+    def __init__(self, reader: asyncio.StreamReader, status: int, headers: dict[str, str]) -> None:
+        self._reader = reader
+        self.status = status
+        self.headers = headers
+        self.complete = False
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it arrives. Raises SandboxConnectionLost when it is cut."""
+        if self.headers.get("transfer-encoding") == "chunked":
+            async for piece in self._chunked():
+                yield piece
+        else:
+            left = int(self.headers.get("content-length", "0"))
+            while left:
+                async with progress():
+                    piece = await self._reader.read(min(left, PIECE))
+                if not piece:
+                    raise SandboxConnectionLost(f"the agent's answer was cut {left} bytes before its end")
+                left -= len(piece)
+                yield piece
+        self.complete = True
+
+    async def _chunked(self) -> AsyncIterator[bytes]:
+        while left := int((await self._line()).partition(b";")[0], 16):
+            while left:
+                async with progress():
+                    piece = await self._reader.read(min(left, PIECE))
+                if not piece:
+                    raise SandboxConnectionLost("the agent's answer was cut")
+                left -= len(piece)
+                yield piece
+            await self._line()
+        while line := await self._line():
+            name, _, value = line.decode("latin-1").partition(":")
+            self.headers[name.lower()] = value.strip()
+
+    async def _line(self) -> bytes:
+        async with progress():
+            line = await self._reader.readline()
+        if not line.endswith(b"\n"):
+            raise SandboxConnectionLost("the agent's answer was cut")
+        return line.strip()
+
+    async def read(self) -> bytes:
+        """The whole body."""
+        length = int(self.headers.get("content-length", "-1"))
+        if 0 <= length <= PIECE:
+            async with progress():
+                body = await self._reader.readexactly(length)
+            self.complete = True
+            return body
+        return b"".join([piece async for piece in self.pieces()])
+
+
+class Connection:
+    """A connection that carries one call at a time."""
+
+    __slots__ = ("reader", "reused", "writer")
+
+    def __init__(self, streams: Streams) -> None:
+        self.reader, self.writer = streams
+        self.reused = False
+
+    @property
+    def usable(self) -> bool:
+        """Still open as far as can be seen, and with nothing unread on it."""
+        return not self.reader.at_eof() and not self.writer.is_closing()
+
+    def close(self) -> None:
+        """Drop it at once."""
+        self.writer.transport.abort()
+
+    async def call(
+        self, method: str, target: str, headers: Mapping[str, str], body: Body, patience: float
+    ) -> Answer:
+        """Send a request and read the head of its answer, which must begin within `patience` seconds."""
+        lines = [f"{method} {target} HTTP/1.1", "Host: agent", *(f"{k}: {v}" for k, v in headers.items())]
+        if isinstance(body, bytes):
+            if body or method in ("POST", "PUT"):
+                lines.append(f"Content-Length: {len(body)}")
+            head = "\r\n".join([*lines, "\r\n"]).encode("latin-1")
+            small = len(body) <= PIECE
+            self.writer.write(head + body if small else head)
+            if small:
+                async with progress(patience):
+                    return await self._head()
+            body = _sliced(body)
+        else:
+            head = "\r\n".join([*lines, "Transfer-Encoding: chunked", "\r\n"]).encode("latin-1")
+            self.writer.write(head)
+            body = _framed(body)
+        return await self._stream(body, patience)
+
+    async def _stream(self, body: AsyncIterable[bytes], patience: float) -> Answer:
+        """Send while listening: an agent that refuses answers before the body has ended."""
+        head = asyncio.create_task(self._head())
+        try:
+            async for piece in body:
+                if head.done():
+                    break
+                self.writer.write(piece)
+                async with progress():
+                    await self.writer.drain()
+            async with progress(patience):
+                return await asyncio.shield(head)
+        except SandboxConnectionLost:
+            async with progress(REFUSAL_S):
+                return await head  # the refusal may have arrived before the break
+        finally:
+            if not head.done():
+                head.cancel()
+
+    async def _head(self) -> Answer:
+        raw = await self.reader.readuntil(b"\r\n\r\n")
+        first, *lines = raw.decode("latin-1").split("\r\n")
+        parts = first.split(" ", 2)
+        if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdigit():
+            raise SandboxConnectionLost(f"no agent answers there, but something that says {first[:80]!r}")
+        headers = {}
+        for line in lines:
+            name, colon, value = line.partition(":")
+            if colon:
+                headers[name.lower()] = value.strip()
+        return Answer(self.reader, int(parts[1]), headers)
+
+
+async def _sliced(body: bytes) -> AsyncIterator[bytes]:
+    view = memoryview(body)
+    for start in range(0, len(body), PIECE):
+        yield bytes(view[start : start + PIECE])
+
+
+async def _framed(body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    async for piece in body:
+        if piece:
+            yield b"%x\r\n" % len(piece)
+            yield piece
+            yield b"\r\n"
+    yield b"0\r\n\r\n"
