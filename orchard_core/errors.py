@@ -87,7 +87,15 @@ class SandboxCreateFailed(SandboxError):
 
 
 class SandboxGone(SandboxError):
-    """The sandbox is dead: closed, expired, killed from inside or from outside."""
+    """The sandbox is dead: closed, expired, killed from inside or from outside.
+
+    `by` is `agent` (it killed or exhausted its own sandbox) or `infrastructure` when the provider can
+    tell, else empty.
+    """
+
+    def __init__(self, message: str, *, by: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.by = by
 
 
 class SandboxConnectionLost(SandboxError):

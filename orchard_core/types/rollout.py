@@ -165,6 +165,8 @@ class Rollout(Record):
     """How it ended."""
     attribution: Attribution
     """Whose doing that is."""
+    agent_outcome: Outcome | None = None
+    """How the agent's run ended, before any verification; None when it never began."""
     error: ErrorInfo | None = None
     """What decided the outcome, when something failed or a limit fired."""
     result: HarnessResult | None = None

@@ -1,0 +1,365 @@
+"""One rollout: create, prepare, agent, collect, verify, record, close. A failed rollout is data."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any
+
+from orchard_core import __version__
+from orchard_core.errors import (
+    ConfigError,
+    DeadlineExceeded,
+    HarnessError,
+    OrchardError,
+    SandboxGone,
+    SandboxUnsupported,
+)
+from orchard_core.gateway.contract import SessionContext
+from orchard_core.rollout.collect import collect, keep_files
+from orchard_core.rollout.deadline import deadline, unbroken, within
+from orchard_core.rollout.ending import name_death, name_exhausted, name_model, name_stop
+from orchard_core.rollout.fault import Fault, name_fault
+from orchard_core.rollout.grading import VERIFIED, grade
+from orchard_core.rollout.identity import digest, rollout_id
+from orchard_core.rollout.parts import FittedSpec, RolloutParts, fit_spec
+from orchard_core.rollout.session import ModelSession
+from orchard_core.rollout.text import ERROR_LIMIT, excerpt
+from orchard_core.sandbox.contract import Sandbox
+from orchard_core.tasks.contract import Tool
+from orchard_core.types.events import CallFinished, Event, PhaseStarted
+from orchard_core.types.harness import HarnessResult, ToolUse
+from orchard_core.types.model import ModelCall
+from orchard_core.types.rollout import (
+    Artifact,
+    Attribution,
+    Outcome,
+    Phase,
+    PhaseTiming,
+    Provenance,
+    Rollout,
+)
+from orchard_core.types.task import Task
+from orchard_core.types.trajectory import Trajectory
+
+_LOG = logging.getLogger("orchard.rollout")
+Record = Callable[[Rollout], Coroutine[Any, Any, None]]
+"""Makes a rollout durable; awaited before anything is torn down."""
+
+
+async def run_rollout(
+    task: Task,
+    parts: RolloutParts,
+    *,
+    attempt: int = 0,
+    tries: int = 1,
+    seed: int = 0,
+    emit: Callable[[Event], None] = lambda _event: None,
+    record: Record | None = None,
+    on_cancelled: Callable[[Rollout], None] = lambda _rollout: None,
+) -> Rollout:
+    """Run one task once, whatever happens, and give its record.
+
+    Raises ConfigError and SandboxUnsupported when the parts cannot work together; StoreError from `record`.
+    When it is cancelled, everything it started is ended before CancelledError goes on, and `on_cancelled`
+    is given the record of what was done until then, with outcome `cancelled`.
+    """
+    can = await parts.provider.capabilities()
+    fitted = fit_spec(task, parts.taskset.spec(task), can, parts.settings)
+    one = _Attempt(task, parts, fitted, attempt=attempt, tries=tries, seed=seed, emit=emit)
+    try:
+        rollout = await one.work()
+        if record is not None:
+            emit(PhaseStarted(rollout=one.id, phase=Phase.RECORD, at=time.time()))
+            await unbroken(record(rollout))
+    except asyncio.CancelledError:
+        on_cancelled(one.cancelled())
+        raise
+    finally:
+        await one.close()
+    return rollout
+
+
+class _Attempt:
+    """The state of one rollout on its way."""
+
+    def __init__(
+        self,
+        task: Task,
+        parts: RolloutParts,
+        fitted: FittedSpec,
+        *,
+        attempt: int,
+        tries: int,
+        seed: int,
+        emit: Callable[[Event], None],
+    ) -> None:
+        self.id = rollout_id(
+            taskset=parts.taskset.name,
+            task=task.id,
+            harness=parts.harness.name,
+            model=parts.model_text,
+            attempt=attempt,
+        )
+        self._task = task
+        self._parts = parts
+        self._fitted = fitted
+        self._attempt = attempt
+        self._tries = tries
+        self._seed = seed
+        self._emit = emit
+        self._started_at = time.time()
+        self._created_at = 0.0
+        self._sandbox: Sandbox | None = None
+        self._session: ModelSession | None = None
+        self._closed = False
+        self._agent_ran = False
+        self._fault: Fault | None = None
+        self._result: HarnessResult | None = None
+        self._trajectory = Trajectory()
+        self._artifacts: tuple[Artifact, ...] = ()
+        self._timings: list[PhaseTiming] = []
+
+    async def work(self) -> Rollout:
+        """Every phase up to verification."""
+        await self._create()
+        if self._sandbox is not None and self._fault is None:
+            await self._inside(self._sandbox)
+        if self._result is not None:
+            await self._keep_harness_files(self._result)
+        rollout = self._record()
+        if rollout.outcome not in VERIFIED or self._sandbox is None:
+            return rollout
+        return await self._verified(rollout, self._sandbox)
+
+    async def close(self) -> None:
+        """Destroy the sandbox; never raises but when it is cancelled."""
+        self._closed = True
+        sandbox, self._sandbox = self._sandbox, None
+        if sandbox is None:
+            return
+        limit = self._parts.settings.phases.close_s
+        self._emit(PhaseStarted(rollout=self.id, phase=Phase.CLOSE, at=time.time()))
+        try:
+            await within("close", limit, sandbox.close(), grace_s=1.0)
+        except Exception:  # noqa: BLE001 - border: the record is safe, and a provider's reaper takes what is left
+            _LOG.warning("sandbox %s did not close", sandbox.id, exc_info=True)
+
+    def cancelled(self) -> Rollout:
+        """The record of what was done until the rollout was stopped."""
+        update = {"outcome": Outcome.CANCELLED, "attribution": Attribution.USER, "error": None}
+        return self._record().model_copy(update=update)
+
+    @asynccontextmanager
+    async def _phase(self, phase: Phase) -> AsyncIterator[None]:
+        """The border: whatever a phase raises is named and kept; only the first one decides."""
+        self._emit(PhaseStarted(rollout=self.id, phase=phase, at=time.time()))
+        at, began = time.time(), time.monotonic()
+        try:
+            yield
+        except Exception as error:  # border: plugins may raise anything; fault.py names it
+            if isinstance(error, SandboxUnsupported) and phase is Phase.CREATE:
+                raise  # the user's to mend, and the same for every rollout
+            self._blame(error, phase, began)
+        finally:
+            spent = time.monotonic() - began
+            self._timings.append(PhaseTiming(phase=phase, started_at=at, duration_s=spent))
+
+    def _blame(self, error: Exception, phase: Phase, began: float) -> None:
+        if self._fault is None or self._fault.outcome in VERIFIED:
+            self._fault = name_fault(error, phase, elapsed_s=time.monotonic() - began)
+
+    async def _create(self) -> None:
+        settings = self._parts.settings
+        if settings.jitter_s > 0:
+            draw = random.Random(f"{self._seed}:{self._tries}")  # noqa: S311 - jitter, no secret
+            await asyncio.sleep(draw.uniform(0, settings.jitter_s))
+        async with self._phase(Phase.CREATE):
+            limit, grace = settings.phases.create_s, settings.phases.cancel_s
+            await within("create", limit, self._made(), grace_s=grace)
+
+    async def _made(self) -> None:
+        labels = {**self._fitted.spec.labels, "orchard.rollout": self.id, "orchard.task": self._task.id}
+        spec = self._fitted.spec.model_copy(update={"labels": labels})
+        sandbox = await self._parts.provider.create(spec)
+        self._created_at = time.time()
+        self._sandbox = sandbox
+        if self._closed:  # nobody waits for it any more
+            await sandbox.close()
+
+    async def _inside(self, sandbox: Sandbox) -> None:
+        """Everything that happens while the task set's session is open, then what is left is taken out."""
+        phases = self._parts.settings.phases
+        stack = AsyncExitStack()
+        try:
+            tools: Sequence[Tool] = ()
+            async with self._phase(Phase.PREPARE), deadline("prepare", phases.prepare_s):
+                session = self._parts.taskset.session(self._task, sandbox)
+                tools = await stack.enter_async_context(session)
+            if self._fault is None:
+                _check_tools(self._parts.harness.name, self._parts.harness.capabilities.tools, tools)
+                await self._agent(sandbox, tools)
+        finally:
+            # Services end first, so that what they write at their end is part of the artifacts.
+            await self._leave(stack)
+        if self._fault is None or self._fault.outcome in VERIFIED:
+            async with self._phase(Phase.COLLECT):
+                work = collect(
+                    sandbox,
+                    self._task.artifacts,
+                    self._parts.blobs,
+                    limit=self._parts.settings.max_artifact_bytes,
+                )
+                self._artifacts = await within("collect", phases.collect_s, work, grace_s=phases.cancel_s)
+
+    async def _leave(self, stack: AsyncExitStack) -> None:
+        try:
+            async with deadline("leaving the task's session", self._parts.settings.phases.close_s):
+                await stack.aclose()
+        except Exception:  # noqa: BLE001 - border: a task's tear-down does not change what the agent did
+            _LOG.warning("rollout %s: the task's session did not end cleanly", self.id, exc_info=True)
+
+    async def _agent(self, sandbox: Sandbox, tools: Sequence[Tool]) -> None:
+        began = time.monotonic()
+        async with self._phase(Phase.AGENT):
+            self._agent_ran = True
+            await self._drive(sandbox, tools)
+        if self._session is not None:
+            self._settle(self._session, time.monotonic() - began)
+        await self._check_alive(sandbox, time.monotonic() - began)
+
+    async def _drive(self, sandbox: Sandbox, tools: Sequence[Tool]) -> None:
+        parts, task = self._parts, self._task
+        wall = min(task.agent_timeout_s, parts.limits.wall_clock_s or task.agent_timeout_s)
+        limits = parts.limits.model_copy(update={"wall_clock_s": wall})
+        context = SessionContext(
+            rollout=self.id, task=task, solution=lambda: parts.taskset.solution(task), seed=self._seed
+        )
+        session = await parts.gateway.open_session(parts.model, context, limits=limits, on_call=self._on_call)
+        self._session = session
+        try:
+            result: object = await within(
+                "agent",
+                wall,
+                parts.harness.run(task, sandbox, session.endpoint, tools, limits),
+                grace_s=parts.settings.phases.cancel_s,
+                extra_s=lambda: session.waited_s,
+            )
+        finally:
+            self._trajectory = await session.close()
+        if not isinstance(result, HarnessResult):
+            raise HarnessError(f"harness {parts.harness.name} gave no HarnessResult", hint="see its contract")
+        self._result = result
+
+    def _settle(self, session: ModelSession, elapsed_s: float) -> None:
+        """Let what the gateway knows correct what the harness said."""
+        if self._result is not None:
+            self._fault = name_stop(self._result, session, elapsed_s=elapsed_s)
+        elif self._fault is not None and self._fault.outcome is Outcome.HARNESS_FAILED:
+            # A harness often wraps the client's error into one of its own.
+            if session.exhausted is not None:
+                self._fault = name_exhausted(session.exhausted, elapsed_s=elapsed_s)
+            elif session.last_error is not None:
+                self._fault = name_model(session.last_error, elapsed_s=elapsed_s)
+
+    async def _check_alive(self, sandbox: Sandbox, elapsed_s: float) -> None:
+        phases = self._parts.settings.phases
+        with suppress(DeadlineExceeded):
+            if await within("liveness", 10.0, sandbox.alive(), grace_s=1.0):
+                return
+        answers = sum(call.response is not None for call in self._trajectory.calls)
+        work = name_death(
+            sandbox, self._parts.provider, created_at=self._created_at, answers=answers, elapsed_s=elapsed_s
+        )
+        try:
+            self._fault = await within("probe", phases.probe_s, work, grace_s=phases.cancel_s)
+        except OrchardError as error:
+            gone = SandboxGone(f"sandbox {sandbox.id} stopped answering; {error.message}")
+            self._fault = name_fault(gone, Phase.AGENT, elapsed_s=elapsed_s)
+
+    async def _keep_harness_files(self, result: HarnessResult) -> None:
+        limit = self._parts.settings.max_artifact_bytes
+        with suppress(OrchardError):
+            self._artifacts += await keep_files(result.artifacts, self._parts.blobs, limit=limit)
+
+    async def _verified(self, rollout: Rollout, sandbox: Sandbox) -> Rollout:
+        began, at = time.monotonic(), time.time()
+        self._emit(PhaseStarted(rollout=self.id, phase=Phase.VERIFY, at=at))
+        graded = await grade(rollout, self._parts, own=sandbox)
+        timing = PhaseTiming(phase=Phase.VERIFY, started_at=at, duration_s=time.monotonic() - began)
+        update = {"timings": (*rollout.timings, timing), "finished_at": time.time()}
+        return graded.model_copy(update=update)
+
+    def _on_call(self, call: ModelCall) -> None:
+        self._emit(
+            CallFinished(
+                rollout=self.id, index=call.index, usage=call.usage, cost_usd=call.cost_usd, at=time.time()
+            )
+        )
+
+    def _record(self) -> Rollout:
+        fault, result = self._fault, self._result
+        if result is not None:
+            result = result.model_copy(
+                update={"artifacts": {}, "message": excerpt(result.message, ERROR_LIMIT)}
+            )
+        ended = fault.outcome if fault else Outcome.COMPLETED
+        return Rollout(
+            id=self.id,
+            task=self._task,
+            attempt=self._attempt,
+            tries=self._tries,
+            seed=self._seed,
+            harness=self._parts.harness.name,
+            model=self._parts.model_text,
+            limits=self._parts.limits,
+            outcome=ended,
+            attribution=fault.attribution if fault else Attribution.AGENT,
+            agent_outcome=ended if self._agent_ran else None,
+            error=fault.error if fault else None,
+            result=result,
+            trajectory=self._trajectory,
+            usage=self._trajectory.usage,
+            cost_usd=self._trajectory.cost_usd,
+            artifacts=self._artifacts,
+            timings=tuple(self._timings),
+            started_at=self._started_at,
+            finished_at=time.time(),
+            provenance=self._provenance(),
+        )
+
+    def _provenance(self) -> Provenance:
+        parts = self._parts
+        first = self._trajectory.calls[0] if self._trajectory.calls else None
+        prompt = digest(*first.messages.added, first.tools or "")[:16] if first else ""
+        return Provenance(
+            orchard=__version__,
+            harness=f"{parts.harness.name} {parts.harness.version}",
+            model=parts.model_text,
+            provider=parts.provider.name,
+            image=str(self._fitted.spec.image),
+            image_fallback=self._fitted.fallback,
+            prompt_digest=prompt,
+            config_digest=parts.config_digest,
+            plugins=parts.versions,
+        )
+
+
+def _check_tools(harness: str, use: ToolUse, tools: Sequence[Tool]) -> None:
+    """Refuse a harness that cannot reach the tools a task brings. Raises ConfigError."""
+    if not tools or use is ToolUse.NATIVE:
+        return
+    names = ", ".join(tool.name for tool in tools)
+    if use is ToolUse.NONE:
+        raise ConfigError(
+            f"harness {harness} takes no tools, and the task brings {names}",
+            hint="choose a harness that does, such as react",
+        )
+    raise ConfigError(
+        f"harness {harness} takes tools by {use}, which this version cannot serve; the task brings {names}",
+        hint="choose a harness that calls tools itself, such as react",
+    )

@@ -1,0 +1,161 @@
+"""Turning what the user named into the parts and the resolved configuration of a run."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+
+from pydantic import JsonValue
+
+from orchard_core import __version__
+from orchard_core.errors import SandboxUnsupported, TaskError
+from orchard_core.gateway.contract import Model
+from orchard_core.harness.contract import Harness
+from orchard_core.plugins import lookup
+from orchard_core.rollout.config import RunConfig
+from orchard_core.rollout.identity import digest
+from orchard_core.rollout.parts import RolloutParts, fit_spec, no_judge
+from orchard_core.rollout.retry import RetryPolicy
+from orchard_core.rollout.sampler import GroupSampler
+from orchard_core.rollout.session import ModelGateway
+from orchard_core.sandbox.contract import SandboxProvider
+from orchard_core.tasks.contract import TaskSet
+from orchard_core.types.base import Record
+from orchard_core.types.task import Task
+
+
+async def open_parts(
+    stack: AsyncExitStack,
+    taskset: TaskSet | str,
+    *,
+    harness: Harness | str,
+    model: Model | str,
+    sandbox: SandboxProvider | str,
+    judge: Model | str | None = None,
+    gateway: ModelGateway | None = None,
+) -> RolloutParts:
+    """The parts; what is loaded by name here is closed with `stack`.
+
+    Raises PluginError and ConfigError.
+    """
+    taskset = lookup.load_taskset(taskset) if isinstance(taskset, str) else taskset
+    harness = lookup.load_harness(harness) if isinstance(harness, str) else harness
+    name = model if isinstance(model, str) else ""
+    return RolloutParts(
+        taskset=taskset,
+        harness=harness,
+        model=_model(model, stack),
+        model_name=name,
+        provider=_provider(sandbox, stack),
+        gateway=gateway or await _gateway(stack),
+        judge=_judge(judge, stack),
+        versions=plugin_versions(),
+    )
+
+
+def _provider(sandbox: SandboxProvider | str, stack: AsyncExitStack) -> SandboxProvider:
+    if not isinstance(sandbox, str):
+        return sandbox
+    provider = lookup.load_provider(sandbox)
+    stack.push_async_callback(provider.close)
+    return provider
+
+
+def _model(model: Model | str, stack: AsyncExitStack) -> Model:
+    if not isinstance(model, str):
+        return model
+    loaded = lookup.load_model(model)
+    stack.push_async_callback(loaded.close)
+    return loaded
+
+
+def _judge(judge: Model | str | None, stack: AsyncExitStack) -> Callable[[str], Model]:
+    if judge is None:
+        return no_judge
+    model = _model(judge, stack)
+    return lambda _name: model
+
+
+async def _gateway(stack: AsyncExitStack) -> ModelGateway:
+    from orchard_core.gateway.server import Gateway
+
+    return await stack.enter_async_context(Gateway())
+
+
+def select_tasks(taskset: TaskSet, select: Callable[[Task], bool]) -> dict[str, Task]:
+    """The chosen tasks by id, in order. Raises TaskError when there are none or an id comes twice."""
+    tasks: dict[str, Task] = {}
+    for task in filter(select, taskset.tasks()):
+        if task.id in tasks:
+            raise TaskError(f"task set {taskset.name} has two tasks with the id {task.id}")
+        tasks[task.id] = task
+    if not tasks:
+        problems = "".join(f"; {line}" for line in list(taskset.problems())[:3])
+        raise TaskError(
+            f"task set {taskset.name} has no task to run{problems}", hint=f"orchard tasks list {taskset.name}"
+        )
+    return tasks
+
+
+async def check_images(tasks: Iterable[Task], parts: RolloutParts) -> None:
+    """Refuse, before anything starts, tasks whose image the provider does not take.
+
+    Raises SandboxUnsupported, naming how many there are.
+    """
+    can = await parts.provider.capabilities()
+    refused: list[SandboxUnsupported] = []
+    for task in tasks:
+        try:
+            fit_spec(task, parts.taskset.spec(task), can, parts.settings)
+        except SandboxUnsupported as error:
+            refused.append(error)
+    if refused:
+        more = f" (and {len(refused) - 1} further tasks)" if len(refused) > 1 else ""
+        raise SandboxUnsupported(refused[0].message + more, hint=refused[0].hint)
+
+
+def resolve(
+    parts: RolloutParts,
+    tasks: Mapping[str, Task],
+    *,
+    sampler: GroupSampler,
+    attempts: int,
+    concurrency: int,
+    seed: int,
+    retry: RetryPolicy,
+    options: Mapping[str, JsonValue],
+) -> RunConfig:
+    """Everything that decides what the run does, as it is stored."""
+    return RunConfig(
+        taskset=parts.taskset.name,
+        harness=parts.harness.name,
+        harness_version=parts.harness.version,
+        model=parts.model_text,
+        sandbox=parts.provider.name,
+        sampler=_describe(sampler),
+        attempts=attempts,
+        tasks=len(tasks),
+        tasks_digest=digest(*(f"{task.id} {task.digest}" for task in tasks.values()))[:16],
+        prompts_digest=digest(*(task.instruction for task in tasks.values()))[:16],
+        seed=seed,
+        limits=parts.limits,
+        settings=parts.settings,
+        retry=retry,
+        concurrency=concurrency,
+        options=options,
+        versions={**parts.versions, "orchard-core": __version__, "python": platform.python_version()},
+        created_at=time.time(),
+    )
+
+
+def plugin_versions() -> dict[str, str]:
+    """Distribution to version, of everything that plugins are loaded from."""
+    sources = {offer.source.distribution: offer.source.version for offer in lookup.catalog().offers.values()}
+    return dict(sorted(sources.items()))
+
+
+def _describe(sampler: GroupSampler) -> JsonValue:
+    settings: JsonValue = sampler.model_dump(mode="json") if isinstance(sampler, Record) else None
+    return {"name": type(sampler).__name__, "settings": settings}

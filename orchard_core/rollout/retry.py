@@ -1,0 +1,54 @@
+"""What is started again after it failed, how often, and after what pause."""
+
+from __future__ import annotations
+
+import random
+
+from orchard_core.types.base import Record
+from orchard_core.types.rollout import Attribution, Outcome, Rollout
+
+
+class RetryPolicy(Record):
+    """Retries by whose doing a failure was. The agent's own doing is never repeated."""
+
+    infrastructure: int = 2
+    """Further tries after a failure of the sandbox, the machine or the network."""
+    model: int = 1
+    """Further tries after the model could not be had (each call was retried by the gateway before)."""
+    harness: int = 0
+    """Further tries after the harness broke."""
+    total: int = 12
+    """Tries in all, over every resume of the run."""
+    backoff_s: float = 1.0
+    """Pause before the first retry, seconds; it doubles each time, with jitter."""
+    backoff_cap_s: float = 60.0
+    """The longest pause, seconds."""
+
+    def allows(self, outcome: Outcome, attribution: Attribution, *, regradable: bool, tries: int) -> bool:
+        """Whether a rollout that has been tried `tries` times within this session is started again."""
+        return 0 < tries <= self._further(outcome, attribution, regradable=regradable)
+
+    def resumes(self, outcome: Outcome, attribution: Attribution, *, regradable: bool, tries: int) -> bool:
+        """Whether a resumed run starts a finished rollout again that was tried `tries` times in all."""
+        return tries < self.total and self._further(outcome, attribution, regradable=regradable) > 0
+
+    def pause_s(self, tries: int, *, seed: int) -> float:
+        """Seconds to wait after the failed try number `tries`: between half and all of the doubled pause."""
+        full = min(self.backoff_cap_s, self.backoff_s * 2.0 ** (tries - 1))
+        return full * random.Random(f"{seed}:{tries}").uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
+
+    def _further(self, outcome: Outcome, attribution: Attribution, *, regradable: bool) -> int:
+        if outcome is Outcome.VERIFIER_FAILED and regradable:
+            return 0  # the work is done; grade it again instead of running the agent again
+        if outcome in {Outcome.CANCELLED, Outcome.TASK_INVALID}:
+            return 0
+        return {
+            Attribution.INFRASTRUCTURE: self.infrastructure,
+            Attribution.MODEL: self.model,
+            Attribution.HARNESS: self.harness,
+        }.get(attribution, 0)
+
+
+def is_regradable(rollout: Rollout) -> bool:
+    """Its verifier failed, and the artifacts it needs were kept."""
+    return rollout.outcome is Outcome.VERIFIER_FAILED and bool(rollout.artifacts)

@@ -1,0 +1,157 @@
+"""Artifacts by content hash. A blob is seen whole or not at all, and stored once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from orchard_core.errors import OrchardError, RecordCorrupt
+from orchard_core.rollout.store.files import Appender, DiskFiles, Files
+
+_PIECE = 1 << 20
+
+
+class BlobTooLarge(OrchardError):
+    """What is being collected is larger than its cap; nothing of it was kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobRef:
+    """A stored blob."""
+
+    sha256: str
+    """Its hash, hexadecimal."""
+    size: int
+    """Its bytes."""
+
+
+class BlobSink(Protocol):
+    """Where artifacts go while a rollout runs; what a reward reads them back from."""
+
+    async def read(self, sha256: str) -> bytes:
+        """The blob's bytes. Raises RecordCorrupt."""
+
+    async def write(self, data: AsyncIterable[bytes], *, limit: int) -> BlobRef:
+        """Keep a stream. Raises BlobTooLarge as soon as it passes `limit` bytes."""
+
+
+class MemoryBlobs:
+    """Blobs of a rollout that is run without a store."""
+
+    def __init__(self) -> None:
+        self._blobs: dict[str, bytes] = {}
+
+    async def read(self, sha256: str) -> bytes:
+        """The blob's bytes. Raises RecordCorrupt when there is none."""
+        try:
+            return self._blobs[sha256]
+        except KeyError:
+            raise RecordCorrupt(f"blob {sha256} is not there") from None
+
+    async def write(self, data: AsyncIterable[bytes], *, limit: int) -> BlobRef:
+        """Keep a stream. Raises BlobTooLarge."""
+        kept = bytearray()
+        async for piece in _capped(data, limit):
+            kept += piece
+        name = hashlib.sha256(kept).hexdigest()
+        self._blobs[name] = bytes(kept)
+        return BlobRef(sha256=name, size=len(kept))
+
+
+class BlobReader:
+    """Blobs of a run directory, read only."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def path(self, sha256: str) -> Path:
+        """Where the blob lies."""
+        return self._root / sha256[:2] / sha256
+
+    async def read(self, sha256: str) -> bytes:
+        """The blob's bytes. Raises RecordCorrupt when they are missing or do not match the hash."""
+        return await asyncio.to_thread(self._read, sha256)
+
+    def _read(self, sha256: str) -> bytes:
+        try:
+            data = self.path(sha256).read_bytes()
+        except FileNotFoundError:
+            raise RecordCorrupt(f"blob {sha256} is not in {self._root}", hint="copy it back") from None
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise RecordCorrupt(f"blob {self.path(sha256)} does not match its hash", hint="copy it back")
+        return data
+
+
+class BlobWriter(BlobReader):
+    """Blobs of a run directory. A blob's own bytes are durable before it gets its name; the name itself
+    becomes durable with the next commit of the journal (`unsynced` says which directories that needs)."""
+
+    def __init__(self, root: Path, *, files: Files | None = None) -> None:
+        super().__init__(root)
+        self._files = files or DiskFiles()
+        self.unsynced: set[Path] = set()
+        """Directories whose new entries are not known to be durable."""
+
+    async def write(self, data: AsyncIterable[bytes], *, limit: int) -> BlobRef:
+        """Keep a stream. Raises BlobTooLarge, and OSError when the disk fails."""
+        part = self._root / f".{secrets.token_hex(8)}.part"
+        out = await asyncio.to_thread(self._files.append, part)
+        digest = hashlib.sha256()
+        try:
+            async for piece in _pieces(_capped(data, limit)):
+                digest.update(piece)
+                await asyncio.to_thread(out.write, piece)
+            return await asyncio.to_thread(self._settle, part, digest.hexdigest(), out)
+        except BaseException:
+            await asyncio.to_thread(self._files.remove, part)
+            raise
+        finally:
+            out.close()
+
+    def _settle(self, part: Path, name: str, out: Appender) -> BlobRef:
+        target = self.path(name)
+        size = out.size
+        if target.exists():
+            self._files.remove(part)
+            return BlobRef(sha256=name, size=size)
+        out.sync()
+        if not target.parent.exists():
+            self._files.make_dir(target.parent)
+            self.unsynced.add(self._root)
+        self._files.replace(part, target)
+        self.unsynced.add(target.parent)
+        return BlobRef(sha256=name, size=size)
+
+    def sweep(self) -> None:
+        """Remove what a killed writer left half written."""
+        for part in self._root.glob(".*.part"):
+            self._files.remove(part)
+
+
+async def _capped(data: AsyncIterable[bytes], limit: int) -> AsyncIterator[bytes]:
+    total = 0
+    async for piece in data:
+        total += len(piece)
+        if total > limit:
+            raise BlobTooLarge(
+                f"an artifact is larger than {limit} bytes",
+                hint="raise max_artifact_bytes, or let the task declare a smaller path",
+            )
+        yield piece
+
+
+async def _pieces(data: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """The same bytes in pieces worth a thread's while."""
+    held = bytearray()
+    async for piece in data:
+        held += piece
+        if len(held) >= _PIECE:
+            yield bytes(held)
+            held.clear()
+    if held:
+        yield bytes(held)

@@ -1,0 +1,169 @@
+"""The one live writer of a run directory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Self
+
+from orchard_core.errors import ConfigError, RunExists
+from orchard_core.rollout.config import RunConfig
+from orchard_core.rollout.store import frame as frames
+from orchard_core.rollout.store.blobs import BlobWriter
+from orchard_core.rollout.store.commit import Committer
+from orchard_core.rollout.store.entry import Cancelled, Dropped, Finished, Planned, Retried, Started
+from orchard_core.rollout.store.files import DiskFiles, Files, Lock, write_whole
+from orchard_core.rollout.store.recover import Recovered, recover
+from orchard_core.rollout.store.run import CONFIG_NAME, read_config
+from orchard_core.rollout.store.state import RunState
+from orchard_core.rollout.store.summary import summary
+from orchard_core.types.rollout import Rollout
+
+
+class RunWriter:
+    """Makes what happens in a run durable. Every method returns after the disk has it; all raise
+    StoreError when the disk fails."""
+
+    def __init__(
+        self, root: Path, *, config: RunConfig, files: Files, lock: Lock, recovered: Recovered
+    ) -> None:
+        self.root = root
+        self.config = config
+        self.state: RunState = recovered.state
+        """What the journal holds, kept up to date."""
+        self.salvaged = recovered.salvaged
+        """Whole rollouts found in a shard that the journal did not know yet."""
+        self.blobs = BlobWriter(root / "blobs", files=files)
+        self._lock = lock
+        self._pool = ThreadPoolExecutor(
+            max_workers=min(4, os.cpu_count() or 1), thread_name_prefix="orchard-pack"
+        )
+        self._committer = Committer(
+            root, files=files, journal=recovered.journal, shard=recovered.shard, unsynced=self._take_unsynced
+        )
+
+    @classmethod
+    async def open(
+        cls, root: Path, config: RunConfig, *, resume: bool = False, files: Files | None = None
+    ) -> Self:
+        """Start a run directory, or take one up again and mend what a killed writer left.
+
+        Raises RunExists without `resume`, RunLocked, ConfigError when `config` differs from the stored
+        one in a way that would mix two runs.
+        """
+        return await asyncio.to_thread(cls._open, root, config, resume, files or DiskFiles())
+
+    @classmethod
+    def _open(cls, root: Path, config: RunConfig, resume: bool, files: Files) -> Self:
+        root = root.absolute()
+        above = next(parent for parent in root.parents if parent.exists())
+        files.make_dir(root / "shards")
+        files.make_dir(root / "blobs")
+        lock = files.lock(root / "lock")
+        try:
+            stored = _settle_config(root, config, resume, files)
+            for folder in (root, *root.parents[: root.parents.index(above) + 1]):
+                files.sync_dir(folder)
+            recovered = recover(root, files)
+            writer = cls(root, config=stored, files=files, lock=lock, recovered=recovered)
+            writer.blobs.sweep()
+        except BaseException:
+            lock.release()
+            raise
+        return writer
+
+    async def plan(self, items: Sequence[Planned]) -> None:
+        """Add rollouts to the run."""
+        if items:
+            await self._committer.commit(tuple(items))
+            for item in items:
+                self.state.apply(item)
+
+    async def started(self, rollout: str, *, tries: int) -> None:
+        """A rollout takes a slot."""
+        await self._committer.commit((Started(id=rollout, tries=tries, at=time.time()),))
+
+    async def retried(self, rollout: Rollout) -> None:
+        """A try failed and will be repeated."""
+        entry = Retried(
+            id=rollout.id,
+            tries=rollout.tries,
+            outcome=rollout.outcome,
+            attribution=rollout.attribution,
+            error=rollout.error.kind if rollout.error else "",
+            at=time.time(),
+        )
+        await self._committer.commit((entry,))
+        self.state.apply(entry)
+
+    async def finish(self, rollout: Rollout) -> Finished:
+        """Keep a rollout. On return it survives anything."""
+        loop = asyncio.get_running_loop()
+        frame = await loop.run_in_executor(self._pool, _packed, rollout)
+        written = await self._committer.commit((summary(rollout),), frame)
+        entry = written[0]
+        assert isinstance(entry, Finished)
+        self.state.apply(entry)
+        return entry
+
+    async def cancelled(self, rollout: str) -> None:
+        """A rollout was stopped; a resumed run starts it again."""
+        await self._committer.commit((Cancelled(id=rollout, at=time.time()),))
+
+    async def dropped(self, task: str, *, reason: str) -> None:
+        """The sampler gave a task up."""
+        entry = Dropped(task=task, reason=reason)
+        await self._committer.commit((entry,))
+        self.state.apply(entry)
+
+    async def close(self) -> None:
+        """Write what is queued and let others write; repeated calls are fine."""
+        lock, self._lock = self._lock, _Released()
+        if isinstance(lock, _Released):
+            return
+        await self._committer.close()
+        self._pool.shutdown(wait=False)
+        lock.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    def _take_unsynced(self) -> set[Path]:
+        taken, self.blobs.unsynced = self.blobs.unsynced, set()
+        return taken
+
+
+class _Released:
+    def release(self) -> None:
+        """Nothing is held."""
+
+
+def _packed(rollout: Rollout) -> bytes:
+    return frames.pack(frames.to_json(rollout))
+
+
+def _settle_config(root: Path, config: RunConfig, resume: bool, files: Files) -> RunConfig:
+    path = root / CONFIG_NAME
+    if not path.exists():
+        write_whole(files, path, config.model_dump_json(indent=2).encode())
+        return config
+    if not resume:
+        raise RunExists(
+            f"{root} holds a run already", hint="add --resume to go on with it, or choose another --out"
+        )
+    stored = read_config(root)
+    conflicts = stored.conflicts(config)
+    if conflicts:
+        lines = "; ".join(f"{item.field}: {item.left!r} then, {item.right!r} now" for item in conflicts[:8])
+        raise ConfigError(
+            f"{root} was started with another configuration ({lines})",
+            hint="resume with the same options, or choose another --out",
+        )
+    return stored
