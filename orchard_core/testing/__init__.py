@@ -27,6 +27,7 @@ _MODULES = {
     "fakes.tool": ("FakeTool",),
     "fakes.trainer": ("FakeTrainer",),
     "fakes.upstream": ("FakeUpstream",),
+    "suites.sandbox.suite": ("SandboxSuite",),
 }
 """Where each public name lives, below this package."""
 

@@ -20,3 +20,4 @@ from orchard_core.testing.fakes.taskset import FakeTaskSet as FakeTaskSet
 from orchard_core.testing.fakes.tool import FakeTool as FakeTool
 from orchard_core.testing.fakes.trainer import FakeTrainer as FakeTrainer
 from orchard_core.testing.fakes.upstream import FakeUpstream as FakeUpstream
+from orchard_core.testing.suites.sandbox.suite import SandboxSuite as SandboxSuite

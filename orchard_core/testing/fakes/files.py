@@ -148,7 +148,7 @@ class FakeFiles:
                 raise NotADirectory(f"{path!r} is not a directory")
         with tempfile.TemporaryFile() as spool:
             with tarfile.open(fileobj=spool, mode="w", format=tarfile.PAX_FORMAT) as archive:
-                archive.add(source, arcname=".")
+                archive.add(source, arcname=".", filter=_portable)
             spool.seek(0)
             while piece := spool.read(_CHUNK):
                 yield piece
@@ -164,11 +164,17 @@ class FakeFiles:
             unpack_checked(spool, target)
 
 
+def _portable(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return member if member.isreg() or member.isdir() or member.issym() or member.islnk() else None
+
+
 def unpack_checked(archive: IO[bytes], target: Path) -> None:
     """Unpack, refusing what would leave `target`: absolute names, `..`, devices, links that lead out."""
     try:
         with tarfile.open(fileobj=archive, mode="r:") as opened:
             for member in opened:
+                if posixpath.normpath(member.name) == ".":
+                    continue
                 _refuse_escape(member, target)
                 opened.extract(member, target, filter="fully_trusted")
     except tarfile.ReadError as error:

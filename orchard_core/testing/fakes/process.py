@@ -31,18 +31,29 @@ def kill_marked(marker: str) -> int:
 
 
 def marked(marker: str) -> list[int]:
-    """Ids of the live processes whose environment carries `marker`."""
+    """Ids of the live processes whose environment carries `marker`, and of their descendants."""
     wanted = marker.encode()
-    found = []
+    found: set[int] = set()
+    parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
+            state, parent = (entry / "stat").read_bytes().rpartition(b")")[2].split()[:2]
+            if state == b"Z":
+                continue
+            parents[int(entry.name)] = int(parent)
             if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
+                found.add(int(entry.name))
         except OSError:
             continue
-    return found
+    return sorted(pid for pid in parents if _descends(pid, parents, found))
+
+
+def _descends(pid: int, parents: dict[int, int], found: set[int]) -> bool:
+    while pid and pid not in found:
+        pid = parents.get(pid, 0)
+    return pid in found
 
 
 async def end_marked(marker: str) -> None:

@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 
 from orchard_core.errors import OrchardError, SandboxCreateFailed, SandboxUnsupported
+from orchard_core.testing.fakes.process import kill_marked
 from orchard_core.testing.fakes.sandbox import Copier, FakeSandbox
 from orchard_core.types.sandbox import Capabilities, NetworkMode, SandboxSpec, Snapshot
 
@@ -29,7 +30,7 @@ class FakeProvider:
         *,
         capabilities: Capabilities = FAKE_CAPABILITIES,
         fail: list[OrchardError] | None = None,
-        output_limit: int = 1 << 20,
+        output_limit: int = 8 << 20,
         sandbox_type: type[FakeSandbox] = FakeSandbox,
     ) -> None:
         self._capabilities = capabilities
@@ -73,6 +74,12 @@ class FakeProvider:
         """See SandboxProvider."""
         for sandbox in self.created:
             await sandbox.close()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def discard(self) -> None:
+        """Do what `close` does when the event loop is gone: for fixtures that are not asynchronous."""
+        for sandbox in self.created:
+            kill_marked(sandbox.marker)
         shutil.rmtree(self._home, ignore_errors=True)
 
     def _refuse(self, spec: SandboxSpec) -> None:

@@ -56,7 +56,8 @@ class FakeSandbox:
         self._copier = copier
         self._output_limit = output_limit
         self._files = FakeFiles(base / "root")
-        self._marker = f"ORCHARD_FAKE_SANDBOX={base.name}"
+        self.marker = f"ORCHARD_FAKE_SANDBOX={base.name}"
+        """What the environment of every process in it carries."""
         self._closed = False
         self._used = time.monotonic()
         self._reaper = asyncio.create_task(self._expire())
@@ -188,7 +189,7 @@ class FakeSandbox:
     async def reset_processes(self) -> None:
         """See Sandbox."""
         self._touch()
-        await end_marked(self._marker)
+        await end_marked(self.marker)
 
     async def snapshot(self) -> Snapshot:
         """See Sandbox."""
@@ -211,7 +212,7 @@ class FakeSandbox:
         self._closed = True
         if self._reaper is not asyncio.current_task():
             self._reaper.cancel()
-        await end_marked(self._marker)
+        await end_marked(self.marker)
         shutil.rmtree(self._base, ignore_errors=True)
 
     async def __aenter__(self) -> FakeSandbox:
@@ -292,7 +293,7 @@ class FakeSandbox:
 
     def _env(self, env: Mapping[str, str] | None, marker: str) -> dict[str, str]:
         base = {"PATH": _PATH, "HOME": str(self._base / "home"), "TMPDIR": str(self._base / "tmp")}
-        marks = dict(item.split("=", 1) for item in (self._marker, marker))
+        marks = dict(item.split("=", 1) for item in (self.marker, marker))
         return {**base, "LANG": "C.UTF-8", **self._spec.env, **(env or {}), **marks}
 
 

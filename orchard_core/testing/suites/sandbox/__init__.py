@@ -1,0 +1,1 @@
+"""The contract suite of sandbox providers, one kind of behaviour a file."""
