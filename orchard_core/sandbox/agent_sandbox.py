@@ -1,0 +1,284 @@
+"""The one Sandbox that every provider gives: the agent's client plus what only the provider can do."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextlib
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from orchard_core.errors import ConfigError, SandboxConnectionLost, SandboxGone, SandboxUnsupported
+from orchard_core.sandbox.agent import AgentClient, AgentMetrics, Tunnel
+from orchard_core.sandbox.contract import Command, Process
+from orchard_core.sandbox.started import StartedProcess
+from orchard_core.types.model import ModelEndpoint
+from orchard_core.types.sandbox import (
+    AgentEndpoint,
+    Capabilities,
+    ExecResult,
+    FileEntry,
+    LocalAddress,
+    PtySize,
+    SandboxSpec,
+    Snapshot,
+)
+
+_ALIVE_S = 5.0
+
+
+class Place(Protocol):
+    """What a provider does for one sandbox; everything else goes through the agent."""
+
+    async def restart(self) -> AgentClient:
+        """Kill everything inside, start a new agent with a new token on the same files. Raises
+        SandboxCreateFailed."""
+
+    async def destroy(self) -> None:
+        """Remove the sandbox from the world; repeated calls are fine, and never raises."""
+
+    def ended(self) -> str | None:
+        """Why nothing runs there any more, for people; None while it runs or when nobody knows."""
+
+
+class AgentSandbox:
+    """A Sandbox over one agent. See orchard_core.sandbox.contract for what each method promises."""
+
+    def __init__(
+        self,
+        *,
+        sandbox_id: str,
+        spec: SandboxSpec,
+        capabilities: Capabilities,
+        place: Place,
+        client: AgentClient,
+    ) -> None:
+        self._id = sandbox_id
+        self._spec = spec
+        self._capabilities = capabilities
+        self._place = place
+        self._client = client
+        self._tunnels: dict[tuple[str, int], Tunnel] = {}
+        self._gone: str | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._open_calls = 0
+        self._last_used = time.monotonic()
+
+    @property
+    def id(self) -> str:
+        """See Sandbox."""
+        return self._id
+
+    @property
+    def spec(self) -> SandboxSpec:
+        """See Sandbox."""
+        return self._spec
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """See Sandbox."""
+        return self._capabilities
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds since the last call ended; 0 while one runs."""
+        return 0.0 if self._open_calls else time.monotonic() - self._last_used
+
+    @contextlib.contextmanager
+    def _call(self) -> Iterator[AgentClient]:
+        """Every use of the agent passes here: it counts as activity, and an end gets its reason."""
+        if self._gone is not None:
+            raise SandboxGone(self._gone)
+        self._open_calls += 1
+        try:
+            yield self._client
+        except (SandboxConnectionLost, SandboxGone) as error:
+            reason = self._gone or self._place.ended()
+            if reason is None:
+                raise
+            raise SandboxGone(reason) from error
+        finally:
+            self._open_calls -= 1
+            self._last_used = time.monotonic()
+
+    async def exec(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes | AsyncIterable[bytes] | None = None,
+        timeout: float | None = None,
+        user: str | None = None,
+    ) -> ExecResult:
+        """See Sandbox."""
+        with self._call() as client:
+            return await client.exec(command, cwd=cwd, env=env, stdin=stdin, timeout=timeout, user=user)
+
+    async def start(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        user: str | None = None,
+        pty: PtySize | None = None,
+    ) -> Process:
+        """See Sandbox."""
+        if pty is not None:
+            raise SandboxUnsupported(
+                f"sandbox {self._id} gives no terminals", hint="start the command without `pty`"
+            )
+        with self._call() as client:
+            process = await client.start(command, cwd=cwd, env=env, timeout=timeout, user=user)
+        return StartedProcess(process, self._call)
+
+    async def read(self, path: str, *, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
+        """See Sandbox."""
+        with self._call() as client:
+            async for piece in client.read(path, offset=offset, length=length):
+                yield piece
+
+    async def read_bytes(self, path: str, *, limit: int = 64 << 20) -> bytes:
+        """See Sandbox."""
+        with self._call() as client:
+            return await client.files.read_bytes(path, limit=limit)
+
+    async def write(
+        self, path: str, data: bytes | AsyncIterable[bytes], *, mode: int = 0o644, user: str | None = None
+    ) -> None:
+        """See Sandbox."""
+        with self._call() as client:
+            await client.files.write(path, data, mode=mode, user=user)
+
+    async def upload(self, source: Path, target: str) -> None:
+        """See Sandbox."""
+        with self._call() as client:
+            await client.trees.upload(source, target)
+
+    async def download(self, source: str, target: Path) -> None:
+        """See Sandbox."""
+        with self._call() as client:
+            await client.trees.download(source, target)
+
+    async def read_tree(self, path: str) -> AsyncIterator[bytes]:
+        """See Sandbox."""
+        with self._call() as client:
+            async for piece in client.trees.read_tree(path):
+                yield piece
+
+    async def write_tree(self, path: str, data: AsyncIterable[bytes]) -> None:
+        """See Sandbox."""
+        with self._call() as client:
+            await client.trees.write_tree(path, data)
+
+    async def list(self, path: str) -> builtins.list[FileEntry]:
+        """See Sandbox."""
+        with self._call() as client:
+            return await client.files.list(path)
+
+    async def stat(self, path: str) -> FileEntry:
+        """See Sandbox."""
+        with self._call() as client:
+            return await client.files.stat(path)
+
+    async def mkdir(self, path: str) -> None:
+        """See Sandbox."""
+        with self._call() as client:
+            await client.files.mkdir(path)
+
+    async def remove(self, path: str) -> None:
+        """See Sandbox."""
+        with self._call() as client:
+            await client.files.remove(path)
+
+    async def forward(self, port: int) -> LocalAddress:
+        """See Sandbox."""
+        with self._call() as client:
+            return await client.forward(port)
+
+    async def expose_model(self, endpoint: ModelEndpoint) -> ModelEndpoint:
+        """See Sandbox. The target is fixed here; the same gateway is exposed once only."""
+        url = urlsplit(endpoint.base_url)
+        if url.scheme != "http" or not url.hostname or not url.port:
+            raise ConfigError(
+                f"{endpoint.base_url} cannot be exposed to a sandbox",
+                hint="give a gateway session's endpoint, http://HOST:PORT/...; it holds the vendor's address and key",
+            )
+        target = (url.hostname, url.port)
+        with self._call() as client:
+            tunnel = self._tunnels.get(target)
+            if tunnel is None or not tunnel.alive:
+                tunnel = await client.tunnel(LocalAddress(host=target[0], port=target[1]))
+                self._tunnels[target] = tunnel
+        inside = f"http://{tunnel.address.host}:{tunnel.address.port}"
+        return replace(endpoint, base_url=inside + url.path)
+
+    async def endpoint(self) -> AgentEndpoint:
+        """See Sandbox. Each call mints a token of its own, which ends with the agent at the latest."""
+        with self._call() as client:
+            return await client.mint_token()
+
+    async def metrics(self) -> AgentMetrics:
+        """What the agent uses and holds. It does not count as a call."""
+        if self._gone is not None:
+            raise SandboxGone(self._gone)
+        return await self._client.metrics()
+
+    async def reset_processes(self) -> None:
+        """See Sandbox. Tunnels and forwards end with the old agent: expose the model again afterwards."""
+        with self._call() as client:
+            await client.close()
+            self._tunnels.clear()
+            self._client = await self._place.restart()
+
+    async def snapshot(self) -> Snapshot:
+        """See Sandbox."""
+        raise SandboxUnsupported(
+            f"sandbox {self._id} cannot be snapshotted", hint="its capabilities say so: snapshot"
+        )
+
+    async def fork(self, count: int) -> builtins.list[AgentSandbox]:
+        """See Sandbox."""
+        raise SandboxUnsupported(
+            f"sandbox {self._id} cannot be forked {count} times", hint="see capabilities: fork"
+        )
+
+    async def alive(self) -> bool:
+        """See Sandbox."""
+        if self._gone is not None:
+            return False
+        try:
+            async with asyncio.timeout(_ALIVE_S):
+                await self._client.health()
+        except Exception:  # noqa: BLE001 - the contract says: never raises, whatever is wrong means not alive
+            return False
+        return True
+
+    async def close(self) -> None:
+        """See Sandbox."""
+        await self.end(f"sandbox {self._id} was closed")
+
+    async def end(self, reason: str) -> None:
+        """Close it and let later calls say why. Cancelling the caller does not stop the clean-up."""
+        if self._closing is None:
+            self._gone = reason
+            self._closing = asyncio.create_task(self._end())
+        await asyncio.shield(self._closing)
+
+    async def _end(self) -> None:
+        try:
+            await self._client.close()
+        finally:
+            await self._place.destroy()
+
+    async def __aenter__(self) -> AgentSandbox:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()

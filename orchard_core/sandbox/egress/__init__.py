@@ -1,0 +1,1 @@
+"""The driver-side way out of a sandbox: a proxy that reaches public addresses only."""

@@ -1,0 +1,1 @@
+"""The local provider: Linux namespaces through bubblewrap, for root and ordinary users alike."""

@@ -1,0 +1,194 @@
+"""One local sandbox's place on the host: its directory, its agent, its way out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from orchard_core.errors import SandboxConnectionLost, SandboxCreateFailed, SandboxGone
+from orchard_core.sandbox.agent import AgentClient
+from orchard_core.sandbox.egress.policy import EgressPolicy
+from orchard_core.sandbox.egress.proxy import EgressProxy
+from orchard_core.sandbox.local.account import Account
+from orchard_core.sandbox.local.cgroups import SandboxCgroup
+from orchard_core.sandbox.local.command import Plan, environment
+from orchard_core.sandbox.local.host import LocalHost
+from orchard_core.sandbox.local.launch import Launched, last_words, launch
+from orchard_core.sandbox.local.layers import make_layers
+from orchard_core.sandbox.local.limits import LimitPlan
+from orchard_core.sandbox.local.removal import remove_tree
+from orchard_core.types.sandbox import AgentEndpoint, Mount, NetworkMode, SandboxSpec
+
+_T = TypeVar("_T")
+_PROXY_INSIDE = "127.0.0.1:3128"
+_RETRY_S = 0.005
+_HOST_NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts")
+
+
+class LocalBox:
+    """Implements orchard_core.sandbox.agent_sandbox.Place."""
+
+    def __init__(
+        self,
+        *,
+        sandbox_id: str,
+        spec: SandboxSpec,
+        account: Account,
+        limits: LimitPlan,
+        host: LocalHost,
+        spawner: ThreadPoolExecutor,
+        timeout_s: float,
+        on_destroyed: Callable[[], None],
+    ) -> None:
+        self._id = sandbox_id
+        self._spec = spec
+        self._account = account
+        self._limits = limits
+        self._host = host
+        self._spawner = spawner
+        self._timeout_s = timeout_s
+        self._on_destroyed = on_destroyed
+        self._path = host.state.box(sandbox_id)
+        self._cgroup = SandboxCgroup()
+        self._plan: Plan | None = None
+        self._launched: Launched | None = None
+        self._proxy: EgressProxy | None = None
+        self._watchers: list[asyncio.Task[None]] = []
+
+    @property
+    def id(self) -> str:
+        """The sandbox's id."""
+        return self._id
+
+    @property
+    def disk_bytes(self) -> int | None:
+        """Size of the writable layers that is allowed."""
+        return self._limits.disk_bytes
+
+    @property
+    def path(self) -> Path:
+        """The sandbox's directory on the host."""
+        return self._path
+
+    @property
+    def proxied(self) -> bool:
+        """The network policy goes through the proxy."""
+        return self._spec.network.mode in {NetworkMode.OPEN, NetworkMode.ALLOW_LIST}
+
+    async def open(self) -> AgentClient:
+        """Make the directories and start the first agent. Raises SandboxCreateFailed."""
+        if self.proxied:
+            self._proxy = EgressProxy(EgressPolicy(self._spec.network))
+        try:
+            self._plan = await self._blocking(self._prepare)
+            if self._proxy is not None:
+                await self._proxy.start(self._path / "egress.sock")
+        except OSError as error:
+            raise SandboxCreateFailed(f"sandbox {self._id}: {error}") from error
+        return await self._start_agent()
+
+    def watch(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something for as long as the sandbox lives."""
+        self._watchers.append(asyncio.create_task(work))
+
+    async def restart(self) -> AgentClient:
+        """See Place."""
+        if self._launched is not None:
+            await self._blocking(self._launched.kill)
+        return await self._start_agent()
+
+    def ended(self) -> str | None:
+        """See Place."""
+        if self._launched is None or not self._launched.ended():
+            return None
+        if self._cgroup.oom_kills():
+            return f"sandbox {self._id} ended: it ran out of memory and the kernel killed its agent"
+        words = last_words(self._path / "agent.log")
+        return f"sandbox {self._id} ended: its agent was killed or failed{': ' + words if words else ''}"
+
+    async def destroy(self) -> None:
+        """See Place."""
+        for task in self._watchers:
+            task.cancel()
+        if self._proxy is not None:
+            await self._proxy.close()
+        with contextlib.suppress(OSError):  # what is left lies under this driver's lease: a reaper finds it
+            await self._blocking(self._remove)
+        self._on_destroyed()
+
+    def _prepare(self) -> Plan:
+        self._path.mkdir(mode=0o700)
+        layers = make_layers(
+            self._path, self._spec.image, self._host.image, self._account, overlays=self._host.overlays
+        )
+        self._cgroup = self._host.cgroups.create(self._id, self._limits.cgroup)
+        host_network = self._spec.network.mode is NetworkMode.HOST
+        found = [path for path in _HOST_NETWORK_FILES if host_network and Path(path).is_file()]
+        return Plan(
+            sandbox_id=self._id,
+            layers=layers,
+            mounts=(*(Mount(source=path, target=path) for path in found), *self._spec.mounts),
+            account=self._account,
+            env=environment(
+                self._account, (_proxy_environment() if self.proxied else {}) | dict(self._spec.env)
+            ),
+            workdir=self._spec.workdir,
+            agent=self._host.agent,
+            host_network=host_network,
+        )
+
+    async def _start_agent(self) -> AgentClient:
+        token = secrets.token_urlsafe(32)
+        self._launched = await self._blocking(lambda: self._launch(token))
+        client = AgentClient(
+            AgentEndpoint(url=f"unix:{self._path / 'agent.sock'}", token=token, sandbox_id=self._id)
+        )
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._first_answer(client)
+                if self._proxy is not None:
+                    await client.tunnel(str(self._path / "egress.sock"), listen=_PROXY_INSIDE)
+        except TimeoutError:
+            await client.close()
+            raise SandboxCreateFailed(
+                f"sandbox {self._id}: its agent did not answer within {self._timeout_s:g} s"
+            ) from None
+        return client
+
+    async def _first_answer(self, client: AgentClient) -> None:
+        """The socket listens before the agent runs, so that the first call simply waits for it."""
+        while True:
+            try:
+                await client.health()
+                return
+            except (SandboxConnectionLost, SandboxGone) as error:
+                if self._launched is None or self._launched.ended():
+                    words = last_words(self._path / "agent.log") or str(error)
+                    raise SandboxCreateFailed(f"sandbox {self._id} did not start: {words}") from error
+            await asyncio.sleep(_RETRY_S)
+
+    def _launch(self, token: str) -> Launched:
+        assert self._plan is not None
+        host = self._host
+        return launch(host.bwrap, self._plan, self._path, token, self._limits, self._cgroup, host.seccomp)
+
+    def _remove(self) -> None:
+        if self._launched is not None:
+            self._launched.kill()
+        self._cgroup.remove()
+        remove_tree(self._path)
+
+    async def _blocking(self, work: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._spawner, work)
+
+
+def _proxy_environment() -> dict[str, str]:
+    url = f"http://{_PROXY_INSIDE}"
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+    local = "localhost,127.0.0.1,::1"
+    return dict.fromkeys(names, url) | {"NO_PROXY": local, "no_proxy": local}

@@ -1,0 +1,102 @@
+"""The writable layers of one sandbox on the host, made before bubblewrap mounts them."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchard_core.errors import SandboxUnsupported
+from orchard_core.sandbox.local.account import ROOT, Account
+from orchard_core.sandbox.local.base import copy_base
+from orchard_core.sandbox.local.command import Layer
+from orchard_core.types.sandbox import ImageRef
+
+_ALWAYS = {"proc": 0o755, "dev": 0o755, "tmp": 0o1777, "workspace": 0o755}
+"""Mount points and places that every image needs; those of the image itself are merged with them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostImage:
+    """What the host image is made of; built once a driver."""
+
+    base: Path
+    """The small root of our own."""
+    shown: tuple[tuple[str, Path], ...]
+    """(name below the root, directory of the host) laid over it."""
+
+
+def check_image(image: ImageRef, *, overlays: bool) -> None:
+    """Raises SandboxUnsupported for an image that cannot be had."""
+    if image.kind not in {"host", "rootfs"}:
+        raise SandboxUnsupported(
+            f"the local provider cannot run image {image}",
+            hint="unpack it and name the directory, `rootfs:PATH`, or use a container provider",
+        )
+    if image.kind == "host":
+        return
+    path = Path(image.value)
+    if not path.is_absolute() or not path.is_dir() or path == Path("/"):
+        raise SandboxUnsupported(
+            f"{image.value!r} is not a directory with a root file system",
+            hint="write rootfs: and an absolute path; this machine's own root is the image `host`",
+        )
+    if not overlays:
+        raise SandboxUnsupported(
+            "this host's file systems cannot carry an overlay, which a rootfs image needs",
+            hint="set ORCHARD_STATE_DIR to a directory on ext4, xfs, btrfs or tmpfs",
+        )
+
+
+def make_layers(
+    box: Path, image: ImageRef, host: HostImage, account: Account, *, overlays: bool
+) -> tuple[Layer, ...]:
+    """Make the directories below `box` and say what to mount. The root comes first."""
+    if image.kind == "rootfs":
+        root = _overlay(box, "root", "/", Path(image.value))
+        _prepare(root, image, account)
+        return (root,)
+    if not overlays:
+        plain = Layer(target="/", lower=None, upper=box / "root")
+        copy_base(host.base, box / "root")
+        _prepare(plain, image, account)
+        return (plain, *(Layer(target=f"/{name}", lower=path, upper=None) for name, path in host.shown))
+    root = _overlay(box, "root", "/", host.base)
+    _prepare(root, image, account)
+    return (root, *(_shown(box, name, path) for name, path in host.shown))
+
+
+def _shown(box: Path, name: str, path: Path) -> Layer:
+    """Writable where the files are ours: another owner's have no name inside and could not be changed anyway."""
+    if path.stat().st_uid == os.geteuid():
+        return _overlay(box, name, f"/{name}", path)
+    return Layer(target=f"/{name}", lower=path, upper=None)
+
+
+def _overlay(box: Path, name: str, target: str, lower: Path) -> Layer:
+    upper, work = box / name, box / f"{name}.work"
+    for directory in (upper, work):
+        directory.mkdir(mode=0o755, exist_ok=True)
+    upper.chmod(0o755)
+    return Layer(target=target, lower=lower, upper=upper, work=work)
+
+
+def _prepare(root: Layer, image: ImageRef, account: Account) -> None:
+    """Directories that must be there, and be the sandbox user's own, whatever the image's root allows."""
+    assert root.upper is not None
+    for name, mode in _ALWAYS.items():
+        _directory(root.upper / name, mode)
+    home = posixpath.normpath(account.home).lstrip("/")
+    if home and ".." not in home.split("/"):
+        (root.upper / home).parent.mkdir(parents=True, exist_ok=True)
+        _directory(root.upper / home, 0o700)
+    if image.kind == "host" and account != ROOT:
+        _directory(root.upper / "etc", 0o755)
+        (root.upper / "etc/passwd").write_text(account.passwd)
+        (root.upper / "etc/group").write_text(account.group)
+
+
+def _directory(path: Path, mode: int) -> None:
+    path.mkdir(exist_ok=True)
+    path.chmod(mode)

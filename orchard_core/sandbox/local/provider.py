@@ -1,0 +1,148 @@
+"""The local provider: sandboxes on this machine, by bubblewrap."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+
+from orchard_core.errors import ConfigError, SandboxCreateFailed, SandboxError, SandboxUnsupported
+from orchard_core.sandbox.agent_sandbox import AgentSandbox
+from orchard_core.sandbox.egress.policy import EgressPolicy
+from orchard_core.sandbox.lifetime import watch_lifetime
+from orchard_core.sandbox.local.account import resolve_account
+from orchard_core.sandbox.local.box import LocalBox
+from orchard_core.sandbox.local.command import check_mounts, environment
+from orchard_core.sandbox.local.config import LocalConfig
+from orchard_core.sandbox.local.disk import watch_disk
+from orchard_core.sandbox.local.host import LocalHost, open_host
+from orchard_core.sandbox.local.layers import check_image
+from orchard_core.sandbox.local.limits import enforcers, plan_limits
+from orchard_core.sandbox.local.reaper import reap
+from orchard_core.types.sandbox import Capabilities, NetworkMode, SandboxSpec, Snapshot
+
+_SPAWNERS = 8
+
+
+class LocalProvider:
+    """Implements SandboxProvider. The first use tries the host out and cleans up after dead drivers."""
+
+    def __init__(self, config: LocalConfig | None = None) -> None:
+        self._config = config or LocalConfig()
+        self._spawner: ThreadPoolExecutor | None = None
+        self._host: LocalHost | None = None
+        self._opening = asyncio.Lock()
+        self._sandboxes: dict[str, AgentSandbox] = {}
+
+    @property
+    def name(self) -> str:
+        """See SandboxProvider."""
+        return "local"
+
+    async def capabilities(self) -> Capabilities:
+        """See SandboxProvider."""
+        return _capabilities(await self._open())
+
+    async def create(self, spec: SandboxSpec, *, restore: Snapshot | None = None) -> AgentSandbox:
+        """See SandboxProvider."""
+        host = await self._open()
+        box = self._box(host, spec, restore)
+        try:
+            client = await box.open()
+            sandbox = AgentSandbox(
+                sandbox_id=box.id, spec=spec, capabilities=_capabilities(host), place=box, client=client
+            )
+        except BaseException:
+            await asyncio.shield(box.destroy())
+            raise
+        try:
+            await furnish(sandbox)
+        except BaseException:
+            await sandbox.close()
+            raise
+        self._sandboxes[sandbox.id] = sandbox
+        box.watch(watch_lifetime(sandbox))
+        if box.disk_bytes is not None:
+            box.watch(watch_disk(sandbox, box.path, box.disk_bytes))
+        return sandbox
+
+    def _box(self, host: LocalHost, spec: SandboxSpec, restore: Snapshot | None) -> LocalBox:
+        """Check everything that can be checked before anything starts. Raises SandboxUnsupported."""
+        if restore is not None:
+            raise SandboxUnsupported("the local provider takes no snapshots", hint="create without `restore`")
+        check_spec(spec)
+        check_image(spec.image, overlays=host.overlays)
+        check_mounts(spec.mounts)
+        account = resolve_account(spec.user, spec.image)
+        environment(account, spec.env)
+        assert self._spawner is not None
+        sandbox_id = f"local-{secrets.token_hex(6)}"
+        return LocalBox(
+            sandbox_id=sandbox_id,
+            spec=spec,
+            account=account,
+            limits=plan_limits(spec, self._config, enforcers(host.cgroups.limits)),
+            host=host,
+            spawner=self._spawner,
+            timeout_s=self._config.create_timeout_s,
+            on_destroyed=lambda: self._forget(sandbox_id),
+        )
+
+    def _forget(self, sandbox_id: str) -> None:
+        self._sandboxes.pop(sandbox_id, None)
+
+    async def close(self) -> None:
+        """See SandboxProvider."""
+        async with self._opening:
+            await asyncio.gather(*(sandbox.close() for sandbox in list(self._sandboxes.values())))
+            if self._host is not None and self._spawner is not None:
+                await asyncio.get_running_loop().run_in_executor(self._spawner, self._host.close)
+                self._spawner.shutdown(wait=False)
+            self._host = self._spawner = None
+
+    async def _open(self) -> LocalHost:
+        async with self._opening:
+            if self._host is None:
+                # The kernel ends a sandbox with the thread that started it: these live as long as the provider.
+                self._spawner = ThreadPoolExecutor(_SPAWNERS, thread_name_prefix="orchard-local")
+                self._host = await asyncio.get_running_loop().run_in_executor(self._spawner, self._find_host)
+            return self._host
+
+    def _find_host(self) -> LocalHost:
+        reap(self._config.state_dir)
+        return open_host(self._config)
+
+
+def check_spec(spec: SandboxSpec) -> None:
+    """What no provider could do. Raises SandboxUnsupported."""
+    for path in (spec.workdir, *(item.path for item in spec.files)):
+        if not path.startswith("/") or "\0" in path:
+            raise SandboxUnsupported(f"{path!r} is not an absolute path", hint="paths inside begin with /")
+    for name, value in (("ttl_s", spec.ttl_s), ("idle_ttl_s", spec.idle_ttl_s)):
+        if value is not None and not value > 0:
+            raise SandboxUnsupported(
+                f"{name}={value:g} leaves a sandbox no life", hint="give a positive number"
+            )
+    try:
+        EgressPolicy(spec.network)
+    except ConfigError as error:
+        raise SandboxUnsupported(error.message, hint=error.hint) from error
+
+
+async def furnish(sandbox: AgentSandbox) -> None:
+    """Make the working directory and write the spec's files. Raises SandboxCreateFailed."""
+    try:
+        if sandbox.spec.workdir != "/workspace":
+            await sandbox.mkdir(sandbox.spec.workdir)
+        for item in sandbox.spec.files:
+            await sandbox.write(item.path, item.content, mode=item.mode)
+    except SandboxError as error:
+        raise SandboxCreateFailed(f"sandbox {sandbox.id} could not be furnished: {error}") from error
+
+
+def _capabilities(host: LocalHost) -> Capabilities:
+    return Capabilities(
+        images=frozenset({"host", "rootfs"} if host.overlays else {"host"}),
+        networks=frozenset(NetworkMode),
+        limits=enforcers(host.cgroups.limits),
+    )

@@ -1,0 +1,1 @@
+"""The provider without isolation, for trusted commands only; never a fallback."""
