@@ -14,7 +14,7 @@ from orchard_core import errors
 from orchard_core.cli.clean import clean
 from orchard_core.cli.exits import Exit
 
-_USAGE = (
+USAGE_ERRORS = (
     errors.ConfigError,
     errors.PluginError,
     errors.SandboxUnavailable,
@@ -42,7 +42,7 @@ def error_border() -> Iterator[None]:
         sys.exit(Exit.INTERRUPTED)
     except errors.OrchardError as error:
         _say(error.message, error.hint)
-        sys.exit(Exit.USAGE if isinstance(error, _USAGE) else Exit.FAILED)
+        sys.exit(Exit.USAGE if isinstance(error, USAGE_ERRORS) else Exit.FAILED)
     except (typer.Exit, typer.Abort):
         raise
     except Exception as error:  # noqa: BLE001 - the border: plugins' commands may raise anything

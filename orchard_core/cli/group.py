@@ -11,7 +11,19 @@ from typer.main import get_group
 from orchard_core.cli.border import error_border
 
 
-class OrchardGroup(TyperGroup):
+class _CheapHelp:
+    """Gives `--help` the value False when it is absent. With None, Typer asks pydantic to convert it, and
+    importing pydantic takes longer than all the rest of `orchard plugins`."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option, its default set."""
+        option = super().get_help_option(ctx)  # type: ignore[misc] # the base is Typer's class beside it
+        if option is not None:
+            option.default = False
+        return option
+
+
+class OrchardGroup(_CheapHelp, TyperGroup):
     """Commands by section. Plugins are loaded only when their commands could matter: for the list of
     commands and for a name that is not built in."""
 
@@ -58,7 +70,7 @@ class OrchardGroup(TyperGroup):
                 formatter.write_dl(rows)
 
 
-class SectionedCommand(TyperCommand):
+class SectionedCommand(_CheapHelp, TyperCommand):
     """A command whose options stand in the sections that their help panels name."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -10,49 +10,59 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from orchard_core.cli.exits import Exit
+from orchard_core.rollout.stop import Stop
 
 T = TypeVar("T")
 
 _CODES = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
+_GRACE_S = 2.0
+"""After the second signal the process has so long to cut its tear-down short."""
+_FIRST = "\nstopping: running rollouts are cancelled, finished ones are kept. Once more stops at once.\n"
 
 
-class Interrupted(Exception):
-    """The user stopped the command; `code` is the exit code for it."""
+def run_async(main: Callable[[Stop], Coroutine[Any, Any, T]]) -> tuple[T, Exit]:
+    """Run it to its end; gives its value, and OK or the exit code of the signal that asked it to stop.
 
-    def __init__(self, code: Exit) -> None:
-        super().__init__(code.name)
-        self.code = code
-
-
-def run_async(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run it to its end. Raises Interrupted after an orderly stop by SIGINT or SIGTERM.
-
-    The first signal cancels the coroutine, which stops what it started and keeps what is finished. The
-    second ends the process at once: sandboxes die with it, and the store needs no goodbye.
+    `main` must heed the Stop. The second signal ends the process within two seconds whatever it does:
+    sandboxes die with it, and what was reported is on the disk.
     """
     return asyncio.run(_watched(main))
 
 
-async def _watched(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def _watched(main: Callable[[Stop], Coroutine[Any, Any, T]]) -> tuple[T, Exit]:
     loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(main())
-    seen: list[signal.Signals] = []
+    stop = Stop()
+    codes: list[Exit] = []
 
-    def stop(number: signal.Signals) -> None:
-        if seen:
-            os._exit(_CODES[number])
-        seen.append(number)
-        sys.stderr.write("\nstopping: running rollouts are cancelled, finished ones are kept; again: at once\n")
-        task.cancel()
+    def asked(number: signal.Signals) -> None:
+        if codes:
+            loop.call_later(_GRACE_S, os._exit, int(codes[0]))
+        else:
+            sys.stderr.write(_FIRST)
+        codes.append(_CODES[number])
+        stop.request()
 
     for number in _CODES:
-        loop.add_signal_handler(number, stop, number)
+        loop.add_signal_handler(number, asked, number)
     try:
-        return await task
-    except asyncio.CancelledError:
-        if seen:
-            raise Interrupted(_CODES[seen[0]]) from None
-        raise
+        return await main(stop), codes[0] if codes else Exit.OK
     finally:
         for number in _CODES:
             loop.remove_signal_handler(number)
+
+
+def cancelling(main: Callable[[], Coroutine[Any, Any, T]]) -> Callable[[Stop], Coroutine[Any, Any, T | None]]:
+    """Work that knows no Stop: it is cancelled when it is asked to stop, and its value is then None."""
+
+    async def until_stopped(stop: Stop) -> T | None:
+        work = asyncio.ensure_future(main())
+        asked = asyncio.ensure_future(stop.once())
+        try:
+            await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)
+            return work.result() if work.done() else None
+        finally:
+            work.cancel()
+            asked.cancel()
+            await asyncio.gather(work, asked, return_exceptions=True)
+
+    return until_stopped

@@ -1,41 +1,94 @@
-"""Consoles and JSON for commands: colour and width on a terminal, whole plain lines anywhere else."""
+"""Tables and JSON for commands: fitted to a terminal, whole plain lines anywhere else.
+
+Rich draws the live screen; tables do without it, because importing it costs a third of `orchard plugins`.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+import unicodedata
+from collections.abc import Sequence
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING
+
+import typer
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
-    from rich.console import Console
-    from rich.table import Table
 
-_WHOLE = 100_000
+_GAP = 2
+_NARROWEST = 8
 
 
-def console(*, stderr: bool = False) -> Console:
-    """A console that never wraps what a pipe reads, and takes no markup or emoji from data."""
-    from rich.console import Console
+def out(text: str = "", **style: bool | str) -> None:
+    """A line on stdout; styled only on a terminal."""
+    typer.echo(_styled(text, sys.stdout.isatty(), style))
 
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(
-        stderr=stderr,
-        width=None if stream.isatty() else _WHOLE,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        soft_wrap=not stream.isatty(),
+
+def err(text: str, **style: bool | str) -> None:
+    """A line on stderr; styled only on a terminal."""
+    typer.echo(_styled(text, sys.stderr.isatty(), style), err=True)
+
+
+def _styled(text: str, terminal: bool, style: dict[str, bool | str]) -> str:
+    if not style or not terminal or "NO_COLOR" in os.environ:
+        return text
+    return typer.style(text, **style)  # type: ignore[arg-type] # its keywords are colours and flags
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table without borders on stdout: easy on narrow terminals and on `grep`."""
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
+    lines = table(head, rows, width=width)
+    for number, line in enumerate(lines):
+        out(line, **({"bold": True} if number == 0 else {}))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None) -> list[str]:
+    """The table's lines, at most `width` columns wide where that can be; None: as wide as it is."""
+    widths = [max(map(cells, column)) for column in zip(head, *rows, strict=True)]
+    if width is not None:
+        _shrink(widths, width - 1)
+    return [line for row in (head, *rows) for line in _row(row, widths)]
+
+
+def _shrink(widths: list[int], room: int) -> None:
+    """Take from the widest column until all fit, or none can give more."""
+    while sum(widths) + _GAP * (len(widths) - 1) > room:
+        widest = max(range(len(widths)), key=widths.__getitem__)
+        if widths[widest] <= _NARROWEST:
+            return
+        widths[widest] -= 1
+
+
+def _row(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    folded = [_fold(text, width) for text, width in zip(row, widths, strict=True)]
+    height = max(map(len, folded))
+    lines = []
+    for number in range(height):
+        parts = [column[number] if number < len(column) else "" for column in folded]
+        padded = [part + " " * (width - cells(part)) for part, width in zip(parts, widths, strict=True)]
+        lines.append((" " * _GAP).join(padded).rstrip())
+    return lines
+
+
+def _fold(text: str, width: int) -> list[str]:
+    if cells(text) <= width:
+        return [text]
+    narrow = width if cells(text) == len(text) else max(1, width // 2)
+    return wrap(text, narrow, break_on_hyphens=False) or [""]
+
+
+def cells(text: str) -> int:
+    """Columns a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
     )
-
-
-def table(*columns: str) -> Table:
-    """A table without borders: easy on narrow terminals and on `grep`."""
-    from rich.table import Table
-
-    made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        made.add_column(column, overflow="fold")
-    return made
 
 
 def print_json(value: JsonValue) -> None:

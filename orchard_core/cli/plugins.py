@@ -15,56 +15,48 @@ if TYPE_CHECKING:
 
 
 def plugins(
-    kind: Annotated[
-        str, typer.Option(help="Only this kind: sandbox, harness, taskset, reward, trainer or model.")
-    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List plugins: name, kind, distribution, version, summary; for broken ones the cause and the mend.
+    """List what is installed, and what is broken and why.
 
-    Exits with 1 when a plugin is broken.
+    Exits with 1 when a plugin is broken; the rest works all the same.
     """
     from orchard_core.cli.output import print_json
     from orchard_core.plugins.manager import installed
 
-    _check_kind(kind)
     catalog = installed().catalog
     if as_json:
-        print_json(_as_json(catalog, kind))
+        print_json(_as_json(catalog))
     else:
-        _print(catalog, kind)
+        _print(catalog)
     if catalog.broken:
         raise typer.Exit(Exit.UNSOUND)
 
 
-def _check_kind(kind: str) -> None:
-    from orchard_core.types.plugin import PluginKind
-
-    kinds = [known.value for known in PluginKind]
-    if kind and kind not in kinds:
-        raise typer.BadParameter(f"{kind!r} is not one of {', '.join(kinds)}", param_hint="--kind")
-
-
-def _print(catalog: Catalog, kind: str) -> None:
+def _print(catalog: Catalog) -> None:
     from orchard_core.cli.clean import clean_line
-    from orchard_core.cli.output import console, table
+    from orchard_core.cli.output import out, print_table
     from orchard_core.types.plugin import PluginKind
 
-    out = console()
-    good = table("KIND", "NAME", "SUMMARY", "FROM")
-    for each in PluginKind:
-        for offer in catalog.of_kind(each) if kind in ("", each) else ():
-            source = f"{offer.source.distribution} {offer.source.version}"
-            good.add_row(each.value, _written(offer.descriptor), clean_line(offer.descriptor.summary), source)
-    out.print(good)
+    rows = [
+        (
+            each.value,
+            _written(offer.descriptor),
+            clean_line(offer.descriptor.summary),
+            f"{offer.source.distribution} {offer.source.version}",
+        )
+        for each in PluginKind
+        for offer in catalog.of_kind(each)
+    ]
+    print_table(("KIND", "NAME", "SUMMARY", "FROM"), rows)
     for broken in catalog.broken:
-        source_ = broken.source
-        title = f"{source_.plugin} ({source_.distribution} {source_.version})"
-        out.print(f"\nBROKEN {clean_line(title)}: {broken.fault}", style="bold red")
-        out.print(f"  {clean_line(broken.error.message, 1000)}")
-        out.print(f"  mend: {clean_line(broken.error.hint, 1000)}")
+        source = broken.source
+        title = f"{source.plugin} ({source.distribution} {source.version})"
+        out(f"\nBROKEN {clean_line(title)}: {broken.fault}", fg="red", bold=True)
+        out(f"  {clean_line(broken.error.message, 1000)}")
+        out(f"  mend: {clean_line(broken.error.hint, 1000)}")
     for skipped in catalog.skipped:
-        out.print(f"left out by ORCHARD_PLUGINS: {skipped.plugin} ({skipped.distribution} {skipped.version})")
+        out(f"left out by ORCHARD_PLUGINS: {skipped.plugin} ({skipped.distribution} {skipped.version})")
 
 
 def _written(descriptor: object) -> str:
@@ -73,7 +65,7 @@ def _written(descriptor: object) -> str:
     return f"{name}:{argument.upper()}" if argument else name
 
 
-def _as_json(catalog: Catalog, kind: str) -> JsonValue:
+def _as_json(catalog: Catalog) -> JsonValue:
     from orchard_core.types.plugin import PluginKind
 
     good: list[JsonValue] = [
@@ -87,7 +79,6 @@ def _as_json(catalog: Catalog, kind: str) -> JsonValue:
             "version": offer.source.version,
         }
         for each in PluginKind
-        if kind in ("", each)
         for offer in catalog.of_kind(each)
     ]
     broken: list[JsonValue] = [

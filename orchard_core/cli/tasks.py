@@ -10,7 +10,7 @@ from orchard_core.cli.group import SectionedCommand
 
 if TYPE_CHECKING:
     from orchard_core.tasks.contract import TaskSet
-    from orchard_core.types.task import Task
+    from orchard_core.types.task import Solution, Task
 
 app = typer.Typer(help="List a task set's tasks, or show one.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -31,22 +31,26 @@ def list_(
 ) -> None:
     """List the tasks: id, tags, limits. What was left out, and why, goes to stderr."""
     from orchard_core.cli.clean import clean_line
-    from orchard_core.cli.output import console, print_json, table
+    from orchard_core.cli.output import err, print_json, print_table
 
     loaded = load(taskset, taskset_option)
     tasks = matching(loaded, task)
     if as_json:
         print_json([each.model_dump(mode="json", exclude={"metadata"}) for each in tasks])
     else:
-        rows = table("TASK", "TAGS", "TIME LIMIT", "INSTRUCTION")
-        for each in tasks:
-            limit = f"{each.agent_timeout_s:g} s"
-            rows.add_row(each.id, clean_line(", ".join(each.tags)), limit, clean_line(each.instruction, 60))
-        console().print(rows)
-    errors = console(stderr=True)
-    errors.print(f"{len(tasks)} tasks in {loaded.name}")
+        rows = [
+            (
+                each.id,
+                clean_line(", ".join(each.tags)),
+                f"{each.agent_timeout_s:g} s",
+                clean_line(each.instruction, 60),
+            )
+            for each in tasks
+        ]
+        print_table(("TASK", "TAGS", "LIMIT", "INSTRUCTION"), rows)
+    err(f"{len(tasks)} tasks in {loaded.name}")
     for problem in loaded.problems():
-        errors.print(f"left out or ignored: {clean_line(problem, 500)}", style="yellow")
+        err(f"left out or ignored: {clean_line(problem, 500)}", fg="yellow")
 
 
 @app.command("show", cls=SectionedCommand)
@@ -75,7 +79,7 @@ def show(
         return
     _print_task(found, str(spec.image), spec.network.mode.value)
     if solution:
-        _print_solution(loaded, found)
+        _print_solution(known)
 
 
 def load(taskset: str, options: list[str] | None) -> TaskSet:
@@ -111,30 +115,30 @@ def one(taskset: TaskSet, task_id: str) -> Task:
 
 def _print_task(task: Task, image: str, network: str) -> None:
     from orchard_core.cli.clean import clean, clean_line
-    from orchard_core.cli.output import console
+    from orchard_core.cli.output import out
 
-    out = console()
-    out.print(task.id, style="bold")
-    out.print(f"tags       {clean_line(', '.join(task.tags)) or '-'}")
-    out.print(f"sandbox    image {clean_line(image)}, network {network}, starts in {clean_line(task.workdir)}")
-    out.print(f"limits     agent {task.agent_timeout_s:g} s, verifier {task.verifier_timeout_s:g} s")
-    out.print(f"verified   in {task.verify_in.value} sandbox, on {clean_line(', '.join(task.artifacts)) or '-'}")
-    out.print(f"\n{clean(task.instruction).rstrip()}")
+    out(task.id, bold=True)
+    out(f"tags      {clean_line(', '.join(task.tags)) or '-'}")
+    out(f"sandbox   image {clean_line(image)}, network {network}, starts in {clean_line(task.workdir)}")
+    out(f"limits    agent {task.agent_timeout_s:g} s, verifier {task.verifier_timeout_s:g} s")
+    out(f"verified  in {_WHERE[task.verify_in.value]}, on {clean_line(', '.join(task.artifacts)) or '-'}")
+    out(f"\n{clean(task.instruction).rstrip()}")
 
 
-def _print_solution(taskset: TaskSet, task: Task) -> None:
+_WHERE = {"fresh": "a fresh sandbox", "same_sandbox": "the agent's own sandbox"}
+
+
+def _print_solution(known: Solution | None) -> None:
     from orchard_core.cli.clean import clean
-    from orchard_core.cli.output import console
+    from orchard_core.cli.output import out
 
-    out = console()
-    known = taskset.solution(task)
     if known is None:
-        out.print("\nno known solution")
+        out("\nno known solution")
         return
-    out.print("\nsolution", style="bold")
+    out("\nsolution", bold=True)
     for step in known.steps:
         if step.thought:
-            out.print(f"# {clean(step.thought)}", style="dim")
-        out.print(clean(step.command))
+            out(f"# {clean(step.thought)}", dim=True)
+        out(clean(step.command).rstrip())
     if known.answer:
-        out.print(f"answer: {clean(known.answer)}")
+        out(f"answer: {clean(known.answer)}")

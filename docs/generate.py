@@ -1,0 +1,154 @@
+"""Writes the generated parts of the reference pages: `python docs/generate.py`. A test holds them up to date."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from orchard_core import errors
+from orchard_core.cli.border import USAGE_ERRORS
+from orchard_core.cli.exits import Exit
+from orchard_core.types import events
+from orchard_core.types.plugin import Descriptor
+
+DOCS = Path(__file__).parent
+_REGION = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def commands() -> str:
+    """The help of every built-in command."""
+    from orchard_core.cli.main import app
+
+    root: Any = typer.main.get_command(app)
+    return "\n".join(
+        f"### {' '.join(path)}\n\n```text\n{_help(path, command)}\n```\n" for path, command in walk(root, ["orchard"])
+    )
+
+
+def walk(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
+    """A command and all below it, with their paths."""
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from walk(below, [*path, name])
+
+
+def _help(path: list[str], command: Any) -> str:
+    if len(path) == 1:
+        return _built_in(command)
+    context = command.make_context(
+        " ".join(path), [], resilient_parsing=True, terminal_width=100, max_content_width=100
+    )
+    return _trimmed(command.get_help(context))
+
+
+def _built_in(root: Any) -> str:
+    """The root's help without what plugins add here."""
+    listed = list(root.commands)
+    context = root.make_context("orchard", [], resilient_parsing=True, terminal_width=100, max_content_width=100)
+    text = root.get_help(context)
+    added = set(root.commands) - set(listed)
+    return _trimmed("\n".join(line for line in text.splitlines() if line.split(" ", 3)[2:3] != [*added][:1]))
+
+
+def _trimmed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def exits() -> str:
+    """The table of exit codes."""
+    source = inspect.getsource(Exit)
+    rows = re.findall(r'(\w+) = (\d+)\n\s+"""(.*?)"""', source, re.DOTALL)
+    lines = [f"| {code} | {name.lower()} | {' '.join(text.split())} |" for name, code, text in rows]
+    return "\n".join(["| code | name | meaning |", "| --- | --- | --- |", *lines, ""])
+
+
+def error_tree() -> str:
+    """The table of errors, base classes first."""
+    lines = ["| class | base | raised when | exit code |", "| --- | --- | --- | --- |"]
+    for kind in _subclasses(errors.OrchardError):
+        base = (kind.__base__ or Exception).__name__
+        code = Exit.USAGE if issubclass(kind, USAGE_ERRORS) else Exit.FAILED
+        lines.append(f"| `{kind.__name__}` | `{base}` | {_doc(kind)} | {code.value} |")
+    return "\n".join([*lines, ""])
+
+
+def _subclasses(kind: type) -> Iterator[type]:
+    yield kind
+    for below in kind.__subclasses__():
+        if below.__module__ == errors.__name__:
+            yield from _subclasses(below)
+
+
+def event_types() -> str:
+    """The table of events."""
+    kinds = [getattr(events, name.strip()) for name in str(events.Event).replace("orchard_core.types.events.", "").split("|")]
+    lines = ["| event | tells | fields |", "| --- | --- | --- |"]
+    for kind in kinds:
+        names = ", ".join(f"`{name}`" for name in kind.model_fields if name != "type")
+        lines.append(f"| `{kind.__name__}` | {_doc(kind)} | {names} |")
+    return "\n".join([*lines, ""])
+
+
+def descriptor() -> str:
+    """The table of a descriptor's fields."""
+    texts = dict(re.findall(r'^    (\w+): .*\n    """(.*?)"""', inspect.getsource(Descriptor), re.MULTILINE))
+    lines = [f"| `{item.name}` | {texts[item.name]} |" for item in fields(Descriptor)]
+    return "\n".join(["| field | what it says |", "| --- | --- |", *lines, ""])
+
+
+def recipe() -> str:
+    """The table of a recipe's fields."""
+    from orchard_core.cli.recipe import Recipe
+
+    lines = [
+        f"| `{name}` | {'required' if field.is_required() else _default(field)} | {field.description} |"
+        for name, field in Recipe.model_fields.items()
+    ]
+    return "\n".join(["| field | default | what it is |", "| --- | --- | --- |", *lines, ""])
+
+
+def _default(field: Any) -> str:
+    value = field.get_default(call_default_factory=True)
+    if value in (None, (), {}):
+        return "none"
+    return "see `--print-config`" if hasattr(value, "model_fields") else f"`{value}`"
+
+
+def _doc(kind: type) -> str:
+    return " ".join((kind.__doc__ or "").split())
+
+
+_WRITERS: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "exits": exits,
+    "errors": error_tree,
+    "events": event_types,
+    "descriptor": descriptor,
+    "recipe": recipe,
+}
+
+
+def generated(text: str) -> str:
+    """The page with its generated parts made anew."""
+    return _REGION.sub(lambda found: f"{found[1]}{_WRITERS[found[2]]()}{found[4]}", text)
+
+
+def main() -> None:
+    """Rewrite every page that has changed."""
+    for page in sorted(DOCS.rglob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        new = generated(old)
+        if new != old:
+            page.write_text(new, encoding="utf-8")
+            sys.stderr.write(f"wrote {page}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""From a recipe to a finished run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import typer
+
+from orchard_core.cli.display.watcher import Watcher, make_watcher
+from orchard_core.cli.exits import Exit
+from orchard_core.cli.interrupt import run_async
+from orchard_core.cli.output import err, out, print_json
+from orchard_core.cli.recipe import Recipe
+from orchard_core.cli.resolve import new_directory, written
+from orchard_core.cli.summary import RunSummary
+from orchard_core.gateway.contract import Model
+from orchard_core.harness.contract import Harness
+from orchard_core.plugins import lookup
+from orchard_core.rollout.front import run_rollouts
+from orchard_core.rollout.opening import check_images, open_parts, select_tasks
+from orchard_core.rollout.settings import RolloutSettings
+from orchard_core.rollout.stop import Stop
+from orchard_core.sandbox.contract import SandboxProvider
+from orchard_core.tasks.contract import TaskSet
+from orchard_core.types.task import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Named:
+    """What to run: a name where the user gave no options, so that it is stored as it was written."""
+
+    taskset: TaskSet | str
+    harness: Harness | str
+    model: Model | str
+    sandbox: SandboxProvider | str
+
+
+@asynccontextmanager
+async def _parts(recipe: Recipe) -> AsyncIterator[_Named]:
+    async with AsyncExitStack() as stack:
+        model: Model | str = recipe.model
+        sandbox: SandboxProvider | str = recipe.sandbox
+        if recipe.model_options:
+            model = lookup.load_model(recipe.model, **recipe.model_options)
+            stack.push_async_callback(model.close)
+        if recipe.sandbox_options:
+            sandbox = lookup.load_provider(recipe.sandbox, **recipe.sandbox_options)
+            stack.push_async_callback(sandbox.close)
+        yield _Named(
+            taskset=lookup.load_taskset(recipe.taskset, **recipe.taskset_options),
+            harness=lookup.load_harness(recipe.harness, **recipe.harness_options),
+            model=model,
+            sandbox=sandbox,
+        )
+
+
+def _selection(recipe: Recipe) -> Callable[[Task], bool]:
+    left = [recipe.limit]
+
+    def select(task: Task) -> bool:
+        if recipe.tasks and not any(fnmatchcase(task.id, pattern) for pattern in recipe.tasks):
+            return False
+        if left[0] is None:
+            return True
+        left[0] -= 1
+        return left[0] >= 0
+
+    return select
+
+
+def _settings(recipe: Recipe) -> RolloutSettings:
+    return recipe.settings.model_copy(update={"allow_host_fallback": recipe.allow_host_fallback})
+
+
+async def execute(recipe: Recipe, directory: str, watcher: Watcher, stop: Stop, *, resume: bool = False) -> None:
+    """Run it to its end, or until it is asked to stop."""
+    async with _parts(recipe) as named:
+        async for _ in run_rollouts(
+            named.taskset,
+            harness=named.harness,
+            model=named.model,
+            sandbox=named.sandbox,
+            out=directory,
+            resume=resume,
+            attempts=recipe.attempts,
+            concurrency=recipe.concurrency,
+            limits=recipe.limits,
+            seed=recipe.seed,
+            select=_selection(recipe),
+            settings=_settings(recipe),
+            retry=recipe.retry,
+            observers=[("display", watcher)],
+            stop=stop,
+            options={"recipe": written(recipe)},
+        ):
+            pass
+
+
+def launch(recipe: Recipe, *, resume: bool, plain: bool, as_json: bool) -> None:
+    """Run a recipe, show it go on, print what came out. Raises typer.Exit unless all have a score."""
+    directory = recipe.out or new_directory(recipe)
+    watcher = make_watcher(title(recipe), plain=plain)
+    with watcher.showing():
+        _, code = run_async(lambda stop: execute(recipe, directory, watcher, stop, resume=resume))
+    summary = RunSummary.of(Path(directory))
+    if as_json:
+        print_json(summary.model_dump(mode="json"))
+    else:
+        for line in summary.lines():
+            out(line)
+    if summary.missing:
+        err(f"go on with: orchard run --resume --out {directory}", bold=True)
+    if code is not Exit.OK:
+        raise typer.Exit(code)
+    if summary.scored < summary.planned:
+        raise typer.Exit(Exit.UNSOUND)
+
+
+def title(recipe: Recipe) -> str:
+    """A line that says what is run."""
+    return " · ".join((recipe.taskset, recipe.harness, recipe.model, recipe.sandbox))
+
+
+def dry(recipe: Recipe, *, as_json: bool) -> None:
+    """Load every part, check that the provider takes every task's image, and say what would run."""
+    from orchard_core.cli.interrupt import cancelling
+
+    tasks, code = run_async(cancelling(lambda: _dry(recipe)))
+    if tasks is None:
+        raise typer.Exit(code)
+    rollouts = len(tasks) * recipe.attempts
+    if as_json:
+        print_json({"recipe": recipe.model_dump(mode="json"), "tasks": tasks, "rollouts": rollouts})
+        return
+    out(f"would run  {title(recipe)}")
+    out(f"tasks      {len(tasks)}: {', '.join(tasks[:4])}{', ...' if len(tasks) > 4 else ''}")
+    out(f"rollouts   {rollouts}, {recipe.attempts} at each task, {recipe.concurrency} at once")
+    out(f"into       {recipe.out or 'a new directory under runs/'}")
+
+
+async def _dry(recipe: Recipe) -> list[str]:
+    async with AsyncExitStack() as stack:
+        named = await stack.enter_async_context(_parts(recipe))
+        parts = await open_parts(
+            stack, named.taskset, harness=named.harness, model=named.model, sandbox=named.sandbox
+        )
+        tasks = select_tasks(parts.taskset, _selection(recipe))
+        from dataclasses import replace
+
+        await check_images(tasks.values(), replace(parts, settings=_settings(recipe)))
+        return list(tasks)

@@ -1,0 +1,128 @@
+"""What a run is made of, as a YAML file or as flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, JsonValue, ValidationError, field_validator
+
+from orchard_core.errors import ConfigError
+from orchard_core.rollout.retry import RetryPolicy
+from orchard_core.rollout.settings import RolloutSettings
+from orchard_core.types.base import Record
+from orchard_core.types.harness import Limits
+
+_SECRET = re.compile(r"(^|_)(api_?key|secret|password|credential)s?$", re.IGNORECASE)
+
+
+class Recipe(Record):
+    """One run. Every field is also a flag of `orchard run`, but for `retry` and `settings`."""
+
+    taskset: str
+    """Task set, such as `workbench:16`."""
+    taskset_options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    """Its options."""
+    harness: str = "react"
+    """Harness."""
+    harness_options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    """Its options."""
+    model: str
+    """Model, such as `openai:NAME` or `oracle`."""
+    model_options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    """Its options, such as `base_url`; never a key, which comes from the environment."""
+    sandbox: str = "local"
+    """Sandbox provider."""
+    sandbox_options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    """Its options."""
+    tasks: tuple[str, ...] = ()
+    """Globs of task ids; empty: all."""
+    limit: int | None = Field(default=None, ge=1)
+    """At most so many tasks, the first ones."""
+    attempts: int = Field(default=1, ge=1)
+    """Attempts at each task."""
+    concurrency: int = Field(default=8, ge=1)
+    """Rollouts at once."""
+    seed: int = 0
+    """Seed all other seeds are derived from."""
+    limits: Limits = Limits()
+    """Bounds of each rollout."""
+    allow_host_fallback: bool = False
+    """A task that names an image the provider does not take may run on the host's files; recorded."""
+    out: str | None = None
+    """The run directory; none: a new one under `runs/`."""
+    retry: RetryPolicy = RetryPolicy()
+    """What is started again, and how often."""
+    settings: RolloutSettings = RolloutSettings()
+    """Deadlines of the phases."""
+
+    @field_validator("taskset_options", "harness_options", "model_options", "sandbox_options")
+    @classmethod
+    def _no_secrets(cls, options: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        for name in options:
+            if _SECRET.search(name):
+                raise ValueError(
+                    f"{name} would be stored with the run; put it into the environment (OPENAI_API_KEY) instead"
+                )
+        return options
+
+
+def load_recipe(path: Path) -> dict[str, Any]:
+    """The fields of a YAML recipe, not yet checked. Raises ConfigError with the line that is wrong."""
+    import yaml
+
+    try:
+        fields = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"recipe {path} cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"recipe {path} is not YAML: {error}") from error
+    if not isinstance(fields, dict):
+        raise ConfigError(
+            f"recipe {path} is not a mapping of fields", hint=f"its fields are {', '.join(Recipe.model_fields)}"
+        )
+    return fields
+
+
+def make_recipe(fields: Mapping[str, Any], *, where: str) -> Recipe:
+    """Check the fields. Raises ConfigError that names each wrong one, with the closest right name."""
+    try:
+        return Recipe.model_validate(fields)
+    except ValidationError as error:
+        raise ConfigError(
+            f"{where}: {'; '.join(_told(item) for item in error.errors(include_url=False))}",
+            hint="orchard run --help lists the flags; --print-config shows a whole recipe",
+        ) from error
+
+
+def _told(item: Any) -> str:
+    from difflib import get_close_matches
+
+    name = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "missing":
+        return f"{name} is missing"
+    if item["type"] == "extra_forbidden":
+        close = get_close_matches(name, list(Recipe.model_fields), n=1)
+        return f"there is no field {name!r}" + (f"; did you mean {close[0]!r}?" if close else "")
+    return f"{name}: {item['msg'].removeprefix('Value error, ')}"
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` laid onto `base`, mappings field by field."""
+    result = dict(base)
+    for name, value in over.items():
+        below = result.get(name)
+        if isinstance(value, dict) and isinstance(below, dict):
+            result[name] = merged(below, value)
+        else:
+            result[name] = value
+    return result
+
+
+def to_yaml(recipe: Recipe) -> str:
+    """The whole recipe, defaults included, ready to be saved and run."""
+    import yaml
+
+    return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)

@@ -1,0 +1,109 @@
+"""`orchard runs list` and `orchard runs reap`: the runs under a directory, and what dead ones left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchard_core.cli.group import SectionedCommand
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from orchard_core.rollout.store.run import Run
+
+app = typer.Typer(
+    help="List runs, or clean up after runs that were killed.", no_args_is_help=True, rich_markup_mode=None
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list", cls=SectionedCommand)
+def list_(
+    root: Annotated[Path, typer.Argument(help="Directory that holds run directories.")] = Path("runs"),
+    as_json: AsJson = False,
+) -> None:
+    """List the runs under a directory, newest first."""
+    from orchard_core.cli.clean import clean_line
+    from orchard_core.cli.output import err, print_json, print_table
+
+    rows = [_facts(run) for run in found(root)]
+    if as_json:
+        print_json(list(rows))
+        return
+    head = ("RUN", "TASKS", "HARNESS", "MODEL", "DONE", "SCORE", "STARTED")
+    print_table(head, [tuple(clean_line(str(row[name])) for name in _SHOWN) for row in rows])
+    err(f"{len(rows)} runs under {root}")
+
+
+_SHOWN = ("run", "taskset", "harness", "model", "done", "mean", "started")
+
+
+def found(root: Path) -> Iterator[Run]:
+    """The runs at most three levels below a directory, newest first; what cannot be read is passed over."""
+    from orchard_core.errors import StoreError
+    from orchard_core.rollout.store.run import CONFIG_NAME, Run
+
+    paths = [path for depth in range(4) for path in root.glob("/".join(["*"] * depth + [CONFIG_NAME]))]
+    for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
+        try:
+            yield Run(path.parent)
+        except StoreError:
+            continue
+
+
+def _facts(run: Run) -> dict[str, JsonValue]:
+    from datetime import datetime
+
+    state = run.state()
+    scores = [entry.score for entry in state.finished.values() if entry.score is not None]
+    mean = sum(scores) / len(scores) if scores else None
+    started = datetime.fromtimestamp(run.config.created_at).astimezone()
+    return {
+        "run": str(run.root),
+        "taskset": run.config.taskset,
+        "harness": run.config.harness,
+        "model": run.config.model,
+        "planned": len(state.planned),
+        "finished": len(state.finished),
+        "scored": len(scores),
+        "mean_score": mean,
+        "done": f"{len(state.finished)}/{len(state.planned)}",
+        "mean": "-" if mean is None else f"{mean:.3f} of {len(scores)}",
+        "started": started.isoformat(sep=" ", timespec="minutes"),
+    }
+
+
+@app.command("reap", cls=SectionedCommand)
+def reap(
+    state_dir: Annotated[
+        str | None, typer.Option(help="Where sandboxes keep their state, when it is not the default place.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove what killed runs left: sandbox directories, processes, control groups.
+
+    Run directories are never touched, nor is anything of a live run. Exits with 1 when something could
+    not be removed.
+    """
+    from dataclasses import asdict
+
+    from orchard_core.cli.exits import Exit
+    from orchard_core.cli.output import err, out, print_json
+    from orchard_core.sandbox.local.reaper import reap as clean_up
+
+    reaped = clean_up(state_dir)
+    if as_json:
+        print_json(asdict(reaped))
+    else:
+        out(
+            f"removed {reaped.sandboxes} sandboxes of {reaped.drivers} dead runs, {reaped.cgroups} control groups"
+        )
+        for path in reaped.left:
+            err(f"could not remove {path}; try again as the user who made it", fg="yellow")
+    if reaped.left:
+        raise typer.Exit(Exit.UNSOUND)

@@ -1,0 +1,81 @@
+"""What came out of a run, in a few lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from orchard_core.cli.display.words import clock, count, money
+from orchard_core.rollout.store.run import open_run
+from orchard_core.types.base import Record
+
+
+class RunSummary(Record):
+    """A whole run, earlier starts included."""
+
+    run: str
+    """The run directory."""
+    planned: int
+    """Rollouts it consists of."""
+    finished: int
+    """Of these, finished."""
+    scored: int
+    """Of these, with a score."""
+    mean_score: float | None
+    """Mean over those with a score; None when there is none."""
+    outcomes: Mapping[str, int]
+    """How they ended, the most frequent first."""
+    tokens: int
+    """Tokens of all calls."""
+    cost_usd: float | None
+    """US dollars; None when a call's cost is unknown."""
+    seconds: float
+    """From the first start to the last end."""
+
+    @property
+    def missing(self) -> int:
+        """Planned, not finished."""
+        return self.planned - self.finished
+
+    @classmethod
+    def of(cls, root: Path) -> Self:
+        """Read it from the journal. Raises RunNotFound."""
+        run = open_run(root)
+        state = run.state()
+        entries = list(state.finished.values())
+        scores = [entry.score for entry in entries if entry.score is not None]
+        costs = [entry.cost_usd for entry in entries]
+        known = [cost for cost in costs if cost is not None]
+        return cls(
+            run=str(root),
+            planned=len(state.planned),
+            finished=len(entries),
+            scored=len(scores),
+            mean_score=sum(scores) / len(scores) if scores else None,
+            outcomes=dict(Counter(entry.outcome.value for entry in entries).most_common()),
+            tokens=sum(entry.usage.total for entry in entries),
+            cost_usd=sum(known) if len(known) == len(costs) else None,
+            seconds=_span([entry.started_at for entry in entries], [entry.finished_at for entry in entries]),
+        )
+
+    def lines(self) -> list[str]:
+        """For people."""
+        mean = "none" if self.mean_score is None else f"{self.mean_score:.3f}"
+        lines = [
+            f"run        {self.run}",
+            f"rollouts   {self.planned} planned, {self.finished} finished, {self.scored} scored",
+            f"reward     {mean} (mean over the {self.scored} scored)",
+            f"outcomes   {', '.join(f'{name} {number}' for name, number in self.outcomes.items()) or '-'}",
+            f"spent      {clock(self.seconds)}, {count(self.tokens)} tokens, {money(self.cost_usd)}",
+            f"next       orchard report {self.run}",
+        ]
+        if self.finished:
+            failed = " --failed" if self.scored < self.finished or (self.mean_score or 0) < 1 else ""
+            lines.append(f"           orchard show {self.run}{failed}")
+        return lines
+
+
+def _span(starts: list[float], ends: list[float]) -> float:
+    return max(ends) - min(starts) if starts else 0.0
