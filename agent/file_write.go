@@ -114,8 +114,12 @@ func (s *Server) makeParents(dir string) error {
 	if err == nil {
 		return s.runs.defaults.Account.own(dir)
 	}
-	if info, statErr := os.Stat(dir); statErr == nil && info.IsDir() {
+	info, statErr := os.Stat(dir)
+	if statErr == nil && info.IsDir() {
 		return nil
+	}
+	if statErr == nil {
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
 	}
 	return err
 }

@@ -24,6 +24,7 @@ const (
 	shutdownPatience  = 3 * time.Second
 	goroutinesAtOnce  = 2
 	garbagePercentage = 50
+	signalMax         = 64
 )
 
 func main() {
@@ -83,17 +84,23 @@ func serve(config *Config) error {
 	return endAll(httpServer, runs)
 }
 
-// watchSignals handles what would end the agent by default. Notify, unlike Ignore, is not inherited by commands.
+// watchSignals takes every signal that would end the agent, for a command may send any to it. Notify, unlike Ignore, is not inherited by commands.
 func watchSignals(config *Config, stop func()) {
 	ended := make(chan os.Signal, 1)
 	if !config.IgnoreTerm {
 		signal.Notify(ended, syscall.SIGTERM)
 	}
 	others := make(chan os.Signal, 1)
-	signal.Notify(others, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-		syscall.SIGALRM, syscall.SIGPIPE)
-	if config.IgnoreTerm {
-		signal.Notify(others, syscall.SIGTERM)
+	for number := syscall.Signal(1); number <= signalMax; number++ {
+		switch number {
+		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPROF: // the reaper's, and the Go runtime's own
+		case syscall.SIGTERM:
+			if config.IgnoreTerm {
+				signal.Notify(others, number)
+			}
+		default:
+			signal.Notify(others, number)
+		}
 	}
 	go func() {
 		for {

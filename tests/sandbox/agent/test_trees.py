@@ -1,0 +1,224 @@
+"""Whole directories in and out. Nothing leaves its directory, in either direction."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import tarfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from orchard_core.errors import ArchiveEscape, FileError, FileMissing
+from orchard_core.sandbox.agent import AgentClient, unpack
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    info.linkname = link
+    info.mode = 0o755
+    return info
+
+
+SYM, HARD, DIR = tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE
+ESCAPES = {
+    "dotdot": [member("../evil")],
+    "dotdot inside": [member("a/../../evil")],
+    "absolute": [member("/tmp/orchard-evil")],
+    "absolute link": [member("link", SYM, "/etc")],
+    "relative link": [member("a", DIR), member("a/link", SYM, "../../out")],
+    "link then file through it": [member("link", SYM, "../out"), member("link/evil")],
+    "hard link out": [member("hard", HARD, "../secret")],
+    "absolute hard link": [member("hard", HARD, "/etc/passwd")],
+    "link by way of a link": [
+        member("p/q", DIR),
+        member("p/q/s", SYM, "../.."),
+        member("t", SYM, "p/q/s/../out"),
+    ],
+    "link to a later link": [
+        member("t", SYM, "p/q/s/../out"),
+        member("p/q", DIR),
+        member("p/q/s", SYM, "../.."),
+    ],
+}
+BROKEN = {
+    "device": [member("null", tarfile.CHRTYPE)],
+    "pipe": [member("pipe", tarfile.FIFOTYPE)],
+    "hard link to nothing": [member("hard", HARD, "missing")],
+}
+
+
+def archive(members: list[tarfile.TarInfo]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for info in members:
+            content = b"evil" if info.isreg() else b""
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+async def once(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+def everything(root: Path) -> dict[bytes, tuple[str, bytes]]:
+    """Every name below root with its mode and content or link target."""
+    found = {}
+    base = os.fsencode(root)
+    for folder, dirs, files in os.walk(base):
+        for name in dirs + files:
+            path = os.path.join(folder, name)
+            mode = os.lstat(path).st_mode
+            if stat.S_ISLNK(mode):
+                content = os.readlink(path)
+            else:
+                content = b"" if stat.S_ISDIR(mode) else Path(os.fsdecode(path)).read_bytes()
+            found[os.path.relpath(path, base)] = (
+                "link" if stat.S_ISLNK(mode) else f"{mode:o}",
+                content,
+            )
+    return found
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    (root / "sub/empty").mkdir(parents=True)
+    (root / "sub/file").write_bytes(os.urandom(100_000))
+    (root / "sub/script").write_text("#!/bin/sh\n")
+    (root / "sub/script").chmod(0o755)
+    (root / "link").symlink_to("sub/file")
+    (root / "up").mkdir()
+    (root / "up/link").symlink_to("../sub")
+    for name in ("with space", "new\nline", "é", "bad-\udcff", "n" * 200):
+        (root / name).write_text(name, "utf-8", "surrogateescape")
+    return root
+
+
+async def test_a_tree_round_trips(agent: AgentClient, tree: Path, tmp_path: Path) -> None:
+    await agent.upload(tree, str(tmp_path / "inside"))
+    assert everything(tmp_path / "inside") == everything(tree)
+    await agent.download(str(tmp_path / "inside"), tmp_path / "back")
+    assert everything(tmp_path / "back") == everything(tree)
+
+
+async def test_an_upload_merges_and_replaces(agent: AgentClient, tree: Path, tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    (inside / "sub").mkdir(parents=True)
+    (inside / "sub/file").write_text("old")
+    (inside / "sub/mine").write_text("kept")
+    (inside / "link").write_text("was a file")
+    await agent.upload(tree, str(inside))
+    assert (inside / "sub/mine").read_text() == "kept"
+    assert (inside / "sub/file").read_bytes() == (tree / "sub/file").read_bytes()
+    assert (inside / "link").is_symlink()
+
+
+async def test_sockets_and_pipes_are_left_out(agent: AgentClient, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    os.mkfifo(source / "pipe")
+    (source / "file").write_text("x")
+    await agent.upload(source, str(tmp_path / "inside"))
+    await agent.download(str(source), tmp_path / "back")
+    assert os.listdir(tmp_path / "inside") == os.listdir(tmp_path / "back") == ["file"]
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+async def test_the_agent_refuses_an_archive_that_escapes(
+    agent: AgentClient, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ArchiveEscape):
+        await agent.write_tree(str(tmp_path / "in"), once(archive(ESCAPES[name])))
+    assert sorted(os.listdir(tmp_path)) == ["in", "out", "secret"]
+    assert os.listdir(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+def test_the_driver_refuses_an_archive_that_escapes(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ArchiveEscape):
+        unpack(io.BytesIO(archive(ESCAPES[name])), tmp_path / "in")
+    assert sorted(os.listdir(tmp_path)) == ["in", "out", "secret"]
+    assert os.listdir(tmp_path / "out") == []
+
+
+@pytest.mark.parametrize("name", BROKEN)
+async def test_what_is_no_file_is_refused_both_ways(agent: AgentClient, tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileError):
+        await agent.write_tree(str(tmp_path / "in"), once(archive(BROKEN[name])))
+    with pytest.raises(FileError):
+        unpack(io.BytesIO(archive(BROKEN[name])), tmp_path / "out")
+
+
+def plant_link(root: Path, outside: Path) -> None:
+    root.mkdir()
+    outside.mkdir()
+    (root / "dir").symlink_to(outside)
+
+
+async def test_links_that_wait_in_the_target_are_not_followed_out(
+    agent: AgentClient, tmp_path: Path
+) -> None:
+    plant_link(tmp_path / "in", tmp_path / "outside")
+    with pytest.raises(ArchiveEscape):
+        await agent.write_tree(str(tmp_path / "in"), once(archive([member("dir/evil")])))
+    with pytest.raises(ArchiveEscape):
+        unpack(io.BytesIO(archive([member("dir/evil")])), tmp_path / "in")
+    assert os.listdir(tmp_path / "outside") == []
+
+
+async def test_a_download_refuses_or_skips_links_that_lead_out(agent: AgentClient, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "file").write_text("x")
+    (source / "passwd").symlink_to("/etc/passwd")
+    with pytest.raises(ArchiveEscape, match="passwd"):
+        await agent.download(str(source), tmp_path / "strict")
+    await agent.download(str(source), tmp_path / "lenient", links="skip")
+    assert os.listdir(tmp_path / "lenient") == ["file"]
+    with pytest.raises(ArchiveEscape, match="passwd"):
+        await agent.upload(source, str(tmp_path / "strict-in"))
+    await agent.upload(source, str(tmp_path / "lenient-in"), links="skip")
+    assert os.listdir(tmp_path / "lenient-in") == ["file"]
+
+
+async def test_set_user_bits_do_not_travel(agent: AgentClient, tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/tool").write_text("x")
+    (tmp_path / "source/tool").chmod(0o4755)
+    await agent.download(str(tmp_path / "source"), tmp_path / "back")
+    assert stat.S_IMODE((tmp_path / "back/tool").stat().st_mode) == 0o755
+
+
+async def test_missing_sources_are_errors(agent: AgentClient, tmp_path: Path) -> None:
+    with pytest.raises(FileMissing):
+        await agent.download(str(tmp_path / "missing"), tmp_path / "back")
+    with pytest.raises(FileError):
+        await agent.upload(tmp_path / "missing", str(tmp_path / "inside"))
+
+
+async def test_what_is_no_archive_is_refused(agent: AgentClient, tmp_path: Path) -> None:
+    with pytest.raises(FileError):
+        await agent.write_tree(str(tmp_path / "in"), once(b"no archive at all" * 1000))
+    with pytest.raises(FileError):
+        await agent.write_tree(str(tmp_path / "in"), once(archive([member("whole")] * 3)[:514]))
+
+
+async def test_a_large_tree_costs_no_memory(agent: AgentClient, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "large").write_bytes(os.urandom(1 << 20) * 64)
+    await agent.upload(source, str(tmp_path / "inside"))
+    await agent.download(str(tmp_path / "inside"), tmp_path / "back")
+    assert (tmp_path / "back/large").read_bytes() == (source / "large").read_bytes()
+    assert (await agent.metrics()).rss_bytes < 30e6
+
+
