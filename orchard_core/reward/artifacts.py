@@ -1,0 +1,123 @@
+"""Taking what a task declared out of one sandbox and putting it into another.
+
+What comes out of an agent's sandbox is hostile. A symbolic link among the artifacts could lead a verifier
+that reads `answer.txt` to its own expected answer under /tests, so such links are left out on the way in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import posixpath
+import tarfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Literal
+
+from orchard_core.errors import FileMissing, IsADirectory, VerifierFailed
+from orchard_core.reward.contract import Blobs
+from orchard_core.sandbox.contract import Sandbox
+from orchard_core.types.rollout import Artifact
+
+RESERVED = ("/tests", "/logs/verifier", "/solution")
+"""Directories inside that belong to the verifier; no artifact may be, hold or lead to one of them."""
+
+CLOSED_TO_LINKS = (*RESERVED, "/proc", "/dev")
+"""Where a link among the artifacts may not lead."""
+
+Store = Callable[[str, bytes], Awaitable[None]]
+"""`await store(sha256, data)` keeps one blob."""
+
+
+def overlaps(path: str, roots: Iterable[str]) -> bool:
+    """Whether `path` is one of `roots`, lies under one, or holds one."""
+    base = posixpath.normpath(path).rstrip("/") + "/"
+    return any(base.startswith(f"{root}/") or f"{root}/".startswith(base) for root in roots)
+
+
+async def collect(sandbox: Sandbox, paths: Iterable[str], store: Store) -> dict[str, Artifact]:
+    """Read each declared path; one that does not exist is left out. Raises SandboxError."""
+    found: dict[str, Artifact] = {}
+    for path in paths:
+        try:
+            kind, data = await _take(sandbox, path)
+        except FileMissing:
+            continue
+        digest = hashlib.sha256(data).hexdigest()
+        await store(digest, data)
+        found[path] = Artifact(path=path, kind=kind, sha256=digest, size=len(data))
+    return found
+
+
+async def _take(sandbox: Sandbox, path: str) -> tuple[Literal["file", "tree"], bytes]:
+    kind = (await sandbox.stat(path)).kind
+    if kind == "other":
+        raise FileMissing(f"{path} is neither a file nor a directory")
+    if kind != "directory":
+        with contextlib.suppress(IsADirectory):  # a link to a directory is taken as the directory
+            return "file", await sandbox.read_bytes(path)
+    return "tree", b"".join([chunk async for chunk in sandbox.read_tree(path)])
+
+
+async def place(sandbox: Sandbox, artifacts: Iterable[Artifact], blobs: Blobs) -> list[str]:
+    """Write artifacts into a sandbox at the paths they came from.
+
+    Returns one line for each entry that was left out. Raises SandboxError, VerifierFailed when a blob is
+    not what it claims, RecordCorrupt.
+    """
+    dropped: list[str] = []
+    for artifact in artifacts:
+        data = await blobs.read(artifact.sha256)
+        if artifact.kind == "file":
+            await sandbox.write(artifact.path, data)
+            continue
+        safe, links = without_traps(data, artifact.path)
+        dropped += links
+        await sandbox.write_tree(artifact.path, _chunks(safe))
+    return dropped
+
+
+def without_traps(tar: bytes, root: str) -> tuple[bytes, list[str]]:
+    """The tar without devices, pipes and links that lead to the verifier's directories, and a line for
+    each entry left out.
+
+    Raises VerifierFailed when the bytes are no tar.
+    """
+    try:
+        with tarfile.open(fileobj=io.BytesIO(tar), mode="r:") as archive:
+            bad = {member.name for member in archive if member.isdev() or _leads_away(member, root)}
+            if not bad:
+                return tar, []
+            bad |= {member.name for member in archive if member.islnk() and member.linkname in bad}
+            return _copy_without(archive, bad), [f"{root}/{name} was left out" for name in sorted(bad)]
+    except (tarfile.TarError, ValueError, EOFError) as error:
+        raise VerifierFailed(
+            f"the artifact of {root} is not a readable tar: {error}",
+            hint="the stored blob is damaged; run the task again",
+        ) from error
+
+
+def _leads_away(link: tarfile.TarInfo, root: str) -> bool:
+    if not link.issym():
+        return False
+    target = link.linkname
+    steps = target.split("/")
+    first_name = next((i for i, step in enumerate(steps) if step not in {"", ".", ".."}), len(steps))
+    if ".." in steps[first_name:]:
+        return True  # `sub/../x` depends on what `sub` is, which only the sandbox knows
+    place_of_link = posixpath.dirname(posixpath.join(root, link.name))
+    return overlaps(posixpath.join(place_of_link, target), CLOSED_TO_LINKS)
+
+
+def _copy_without(archive: tarfile.TarFile, names: set[str]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as copy:
+        for member in archive.getmembers():
+            if member.name not in names:
+                copy.addfile(member, archive.extractfile(member) if member.isreg() else None)
+    return out.getvalue()
+
+
+async def _chunks(data: bytes, size: int = 1 << 20) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), size):
+        yield data[start : start + size]

@@ -1,0 +1,1 @@
+"""Task directories in the Harbor / Terminal-Bench 2 shape."""

@@ -1,0 +1,1 @@
+"""Small generated tasks that need no image, no network and no model to be solved."""
