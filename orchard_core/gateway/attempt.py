@@ -1,0 +1,104 @@
+"""One attempt at an upstream, bounded in time; whatever it raises leaves as a ModelError."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+
+from orchard_core.errors import ModelError, ModelTimeout
+from orchard_core.gateway.contract import Upstream, UpstreamReply, UpstreamRequest
+from orchard_core.gateway.dialect import Assembler
+
+
+async def complete(upstream: Upstream, request: UpstreamRequest) -> UpstreamReply:
+    """The whole answer. Raises ModelError."""
+    with _plugin_border(request):
+        async with asyncio.timeout(request.timeout_s):
+            return await upstream.complete(request)
+
+
+@dataclass(slots=True, kw_only=True)
+class Stream:
+    """An answer that has begun to come."""
+
+    request: UpstreamRequest
+    """What was asked."""
+    source: AsyncIterator[bytes]
+    """The upstream's events."""
+    assembler: Assembler
+    """What has come so far."""
+    deadline: float
+    """When it must be over, in the loop's time."""
+    first: bytes | None
+    """The first event for the harness; None: there was none."""
+    first_s: float
+    """From sending to the first event, seconds."""
+
+    async def next(self) -> bytes | None:
+        """The next event for the harness, None at the end. Raises ModelError."""
+        return await _next(self.request, self.source, self.assembler, self.deadline)
+
+    async def close(self) -> None:
+        """End the upstream call."""
+        await _close(self.source)
+
+
+async def start(upstream: Upstream, request: UpstreamRequest, assembler: Assembler) -> Stream:
+    """Send, and wait for the first event. Raises ModelError."""
+    began = monotonic()
+    deadline = asyncio.get_running_loop().time() + request.timeout_s
+    source = upstream.stream(request)
+    try:
+        first = await _next(request, source, assembler, deadline)
+    except BaseException:
+        await _close(source)
+        raise
+    return Stream(
+        request=request,
+        source=source,
+        assembler=assembler,
+        deadline=deadline,
+        first=first,
+        first_s=monotonic() - began,
+    )
+
+
+async def _next(
+    request: UpstreamRequest, source: AsyncIterator[bytes], assembler: Assembler, deadline: float
+) -> bytes | None:
+    with _plugin_border(request):
+        async with asyncio.timeout_at(deadline):
+            async for payload in source:
+                passed = assembler.feed(payload)
+                if passed is not None:
+                    return passed
+    return None
+
+
+async def _close(source: AsyncIterator[bytes]) -> None:
+    aclose = getattr(source, "aclose", None)  # iterators that are not generators have none
+    if aclose is not None:
+        await aclose()
+
+
+@contextmanager
+def _plugin_border(request: UpstreamRequest) -> Iterator[None]:
+    try:
+        yield
+    except ModelError:
+        raise
+    except TimeoutError:
+        raise ModelTimeout(
+            f"the model server did not finish its answer within {request.timeout_s:g} s",
+            limit_s=request.timeout_s,
+            hint="give the model a longer timeout_s, or ask for fewer tokens",
+        ) from None
+    except Exception as error:
+        # Border: an upstream is a plugin, and its bugs must be recorded like any failed call.
+        raise ModelError(
+            f"the model plugin raised {type(error).__name__}: {error}",
+            hint="this is a fault of the plugin, not of the model: report it to its authors",
+        ) from error

@@ -1,0 +1,209 @@
+"""One call from arrival to record: held, queued, sent, repeated, read, recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic, time
+from typing import TYPE_CHECKING, TypeVar
+
+from orchard_core.errors import ModelError, ModelRateLimited, ModelReplyMalformed, ModelUnavailable
+from orchard_core.gateway import attempt
+from orchard_core.gateway.answers import read_reply, wrapped
+from orchard_core.gateway.contract import TokenUpstream, UpstreamReply, UpstreamRequest
+from orchard_core.gateway.dialect import Answer, DialectCodec, Request
+from orchard_core.gateway.faults import redact
+from orchard_core.gateway.record import CallRecord
+from orchard_core.gateway.token_in import prompt_ids
+from orchard_core.types.model import CallError, Retry, UpstreamMode
+
+if TYPE_CHECKING:
+    from orchard_core.gateway.session import Session
+
+T = TypeVar("T")
+
+
+class Call:
+    """One request of a session, served by the task that makes it. Use `whole` or `pieces`, once."""
+
+    def __init__(self, session: Session, request: Request, codec: DialectCodec, index: int) -> None:
+        conversation = session.conversation
+        self.session = session
+        self.request = request
+        self.codec = codec
+        self.record = CallRecord(
+            index=index,
+            dialect=request.dialect,
+            streamed=request.stream,
+            params=request.params,
+            refs=conversation.refs(request.heard),
+            tools=None if request.tools is None else conversation.store_blob(request.tools),
+            started_at=time(),
+        )
+        self.ended_by = ""
+        self.done = asyncio.Event()
+        self._arrived = monotonic()
+        self._task = asyncio.current_task()
+
+    def end(self, by: str) -> None:
+        """Stop the call because of `by`, said in words: its client left, or its session closes."""
+        if not self.ended_by and self._task is not None and not self.done.is_set():
+            self.ended_by = by
+            self._task.cancel()
+
+    async def whole(self) -> bytes:
+        """The answer's body. Raises ModelError."""
+        with self._recorded():
+            await self._held()
+            reply, answer = await self._repeated(self._complete)
+            self.session.slots.release()
+            self.session.slots.succeeded()
+            self._take(reply, answer)
+            return reply.body
+
+    async def pieces(self) -> AsyncGenerator[bytes]:
+        """The data of the answer's events. Raises ModelError."""
+        with self._recorded():
+            await self._held()
+            if self.session.upstream.mode is UpstreamMode.TOKEN_IN:
+                async for payload in self._whole_in_pieces():
+                    yield payload
+            else:
+                async for payload in self._streamed():
+                    yield payload
+
+    async def _whole_in_pieces(self) -> AsyncGenerator[bytes]:
+        """For upstreams that sample a whole answer at once."""
+        reply, answer = await self._repeated(self._complete)
+        self.session.slots.release()
+        self.session.slots.succeeded()
+        self._take(reply, answer)
+        assembler = self.codec.assembler(self.request)
+        for payload in self.codec.chunks(reply):
+            passed = assembler.feed(payload)
+            if passed is not None:
+                yield passed
+
+    async def _streamed(self) -> AsyncGenerator[bytes]:
+        slots = self.session.slots
+        stream = await self._repeated(self._start)
+        self.record.first_token_s = stream.first_s
+        try:
+            payload = stream.first
+            while payload is not None:
+                yield payload
+                payload = await stream.next()
+            if stream.assembler.answer().finish_reason is None:
+                raise ModelReplyMalformed(
+                    "the model server's stream ended in the middle of the answer",
+                    hint="the server died or a proxy cut the connection: try again",
+                )
+            slots.succeeded()
+        finally:
+            self.record.answer = stream.assembler.answer()
+            slots.release()
+            await stream.close()
+
+    async def _complete(self) -> tuple[UpstreamReply, Answer]:
+        request = self._upstream_request()
+        reply = await attempt.complete(self.session.upstream, request)
+        upstream = self.session.upstream
+        if isinstance(upstream, TokenUpstream) and upstream.mode is UpstreamMode.TOKEN_IN:
+            reply = wrapped(reply, request, upstream.renderer, self.codec, self.request.model)
+        return reply, read_reply(self.codec, reply)
+
+    async def _start(self) -> attempt.Stream:
+        assembler = self.codec.assembler(self.request)
+        return await attempt.start(self.session.upstream, self._upstream_request(), assembler)
+
+    def _upstream_request(self) -> UpstreamRequest:
+        upstream, prompt = self.session.upstream, None
+        if isinstance(upstream, TokenUpstream) and upstream.mode is UpstreamMode.TOKEN_IN:
+            prompt = prompt_ids(self.request, upstream.renderer)
+        return UpstreamRequest(
+            dialect=self.request.dialect,
+            body=self.request.body,
+            index=self.record.index,
+            timeout_s=self.session.call_timeout_s,
+            prompt_tokens=prompt,
+        )
+
+    def _take(self, reply: UpstreamReply, answer: Answer) -> None:
+        self.record.answer = answer
+        self.record.versions = reply.versions
+
+    async def _held(self) -> None:
+        """The hook may hold the call, while a sandbox is snapshotted for one."""
+        hook = self.session.before_call
+        if hook is not None:
+            with self._waiting():
+                await hook(self.session.id, self.record.index)
+
+    async def _repeated(self, send: Callable[[], Awaitable[T]]) -> T:
+        """Attempts until one succeeds; its slot is still held then. Raises ModelError."""
+        slots = self.session.slots
+        while True:
+            await self._slot()
+            began = monotonic()
+            try:
+                return await send()
+            except (ModelRateLimited, ModelUnavailable) as error:
+                pause = self._pause(error, began)
+                slots.release()
+                if pause is None:
+                    raise
+            except BaseException:
+                slots.release()
+                raise
+            with self._waiting():
+                await asyncio.sleep(pause)
+
+    async def _slot(self) -> None:
+        slots = self.session.slots
+        if slots.free:
+            await slots.acquire()
+            return
+        with self._waiting():
+            await slots.acquire()
+
+    def _pause(self, error: ModelRateLimited | ModelUnavailable, began: float) -> float | None:
+        """Note the failed attempt; seconds to rest, None when it was the last."""
+        if isinstance(error, ModelRateLimited):
+            self.session.slots.throttled(began, error.retry_after_s)
+        pause = self.session.retry.pause(len(self.record.retries) + 1, error.retry_after_s)
+        if pause is not None:
+            reason = redact(f"{type(error).__name__}: {error.message}")
+            self.record.retries.append(Retry(reason=reason[:500], waited_s=pause))
+        return pause
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        began = monotonic()
+        try:
+            with self.session.waits.waiting():
+                yield
+        finally:
+            self.record.waited_s += monotonic() - began
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        error: ModelError | None = None
+        try:
+            yield
+        except ModelError as failure:
+            error = failure
+            self.record.error = CallError(kind=type(failure).__name__, message=redact(str(failure)))
+            raise
+        except (asyncio.CancelledError, GeneratorExit):
+            # A client may leave as soon as it saw the last piece: that answer is complete.
+            if self.record.answer.finish_reason is None:
+                self.record.error = CallError(kind="Cancelled", message=self.ended_by or _LEFT)
+            raise
+        finally:
+            self.record.total_s = monotonic() - self._arrived
+            self.session.finished(self, error)
+            self.done.set()
+
+
+_LEFT = "the client closed the connection before the answer ended"

@@ -1,0 +1,148 @@
+"""Reading a chat completions request: validated once, its messages cut out by their exact text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orchard_core.gateway.conversation import Conversation, Head, Heard
+from orchard_core.gateway.dialect import Request
+from orchard_core.gateway.json_text import (
+    JsonFault,
+    ascii_text,
+    decode,
+    dumps_ascii,
+    scan,
+    skip,
+    walk_array,
+    walk_object,
+    whole,
+)
+from orchard_core.types.model import Dialect
+
+
+def read_request(body: bytes, conversation: Conversation) -> Request:
+    """Read a request. Raises JsonFault."""
+    text = decode(body)
+    reader = _Reader(text, conversation.heads)
+    start = skip(text, 0)
+    if text[start : start + 1] != "{":
+        raise JsonFault("the body must be a JSON object")
+    whole(text, walk_object(text, start, reader.member))
+    return reader.request(body)
+
+
+class _Reader:
+    """Visits a request's members."""
+
+    def __init__(self, text: str, heads: list[Head]) -> None:
+        self.text = text
+        self.heads = heads
+        self.fields: set[str] = set()
+        self.values: dict[str, Any] = {}
+        self.params: list[str] = []
+        self.tools: str | None = None
+        self.heard: Heard | None = None
+
+    def member(self, key: str, at: int) -> int:
+        """One top-level member."""
+        if key in self.fields:
+            # Parsers disagree on which of two wins, so a check of one could pass the other.
+            raise JsonFault(f"the field {key!r} is given twice")
+        self.fields.add(key)
+        if key == "messages":
+            return self.messages(at)
+        value, end = scan(self.text, at)
+        raw = ascii_text(self.text[at:end])
+        if key == "tools":
+            self.tools = raw
+        else:
+            self.params.append(f"{dumps_ascii(key)}:{raw}")
+            self.values[key] = value
+        return end
+
+    def messages(self, at: int) -> int:
+        """The conversation: what an earlier request sent already is skipped by comparing text."""
+        shared = [(*self.shared(head, at), head) for head in self.heads]
+        keep, resume, base = max(shared, key=lambda entry: entry[0], default=(0, at, None))
+        full = [head for count, _, head in shared if count == len(head.sent)]
+        full.sort(key=lambda head: -len(head.sent))
+        sent = list(base.sent[:keep]) if base else []
+        roles: list[str] = []
+
+        def message(start: int) -> int:
+            value, end = scan(self.text, start)
+            role = value.get("role") if isinstance(value, dict) else None
+            if not isinstance(role, str):
+                raise JsonFault(f"messages[{len(sent)}] must be an object with a `role`")
+            sent.append(self.text[start:end])
+            roles.append(ascii_text(role))
+            return end
+
+        end = self.rest(resume, message) if keep else walk_array(self.text, at, message)
+        if not sent:
+            raise JsonFault("`messages` must not be empty")
+        self.heard = Heard(base=base, keep=keep, sent=sent, roles=roles, full=full)
+        return end
+
+    def shared(self, head: Head, at: int) -> tuple[int, int]:
+        """How many of an earlier request's messages stand at the front, and where the last one ends.
+
+        A message's text is a whole object, so that finding it at an element's start is finding the element.
+        """
+        text, count, end = self.text, 0, at
+        start = skip(text, at + 1)
+        for raw in head.sent:
+            if not text.startswith(raw, start):
+                break
+            count, end = count + 1, start + len(raw)
+            start = end + 1 if text[end : end + 1] == "," else skip(text, end)
+            if text[start : start + 1] == ",":
+                start += 1
+            start = skip(text, start)
+        return count, end
+
+    def rest(self, end: int, message: Any) -> int:
+        """Walk on after the shared messages."""
+        text = self.text
+        at = skip(text, end)
+        while text[at : at + 1] != "]":
+            if text[at : at + 1] != ",":
+                raise JsonFault(f"',' was expected at character {at}")
+            at = skip(text, message(skip(text, at + 1)))
+        return at + 1
+
+    def request(self, body: bytes) -> Request:
+        """What was read."""
+        model, stream = self.values.get("model"), self.values.get("stream", False)
+        if not isinstance(model, str):
+            raise JsonFault("`model` must be a string")
+        if self.heard is None:
+            raise JsonFault("`messages` is missing")
+        if stream not in (True, False, None) or (isinstance(stream, int) and not isinstance(stream, bool)):
+            raise JsonFault("`stream` must be true or false")
+        if self.values.get("n", 1) not in (1, None):
+            raise JsonFault("`n` must be 1: every answer is recorded as a call of its own")
+        options = self.values.get("stream_options")
+        wanted = isinstance(options, dict) and options.get("include_usage") is True
+        return Request(
+            dialect=Dialect.CHAT,
+            body=body if _strict(body) else ascii_text(self.text).encode(),
+            model=model,
+            stream=bool(stream),
+            fields=frozenset(self.fields),
+            usage_wanted=wanted,
+            heard=self.heard,
+            tools=self.tools,
+            params="{" + ",".join(self.params) + "}",
+        )
+
+
+def _strict(body: bytes) -> bool:
+    """Whether the body is UTF-8 as the standard has it (no raw surrogates)."""
+    if body.isascii():
+        return True
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

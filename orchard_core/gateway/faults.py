@@ -1,0 +1,86 @@
+"""Errors as an OpenAI-compatible client sees them, and the redaction of keys."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from orchard_core.errors import (
+    BudgetExceeded,
+    ModelError,
+    ModelRateLimited,
+    ModelRejected,
+    ModelReplyMalformed,
+    ModelTimeout,
+    ModelUnavailable,
+    SessionClosed,
+)
+from orchard_core.gateway.json_text import JsonFault, dumps_ascii, loads
+
+KEY_PREFIX = "sk-orchard-"
+"""Every session key begins with it, so that one that strays is recognised."""
+
+_key = re.compile(re.escape(KEY_PREFIX) + r"[A-Za-z0-9_-]+")
+
+
+def redact(text: str) -> str:
+    """The text without session keys."""
+    return _key.sub(f"{KEY_PREFIX}***", text) if KEY_PREFIX in text else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """An error answer."""
+
+    status: int
+    """HTTP status."""
+    body: bytes
+    """JSON in OpenAI's error shape."""
+
+
+def fault(status: int, message: str, *, kind: str, code: str) -> Fault:
+    """An error answer in OpenAI's shape."""
+    error = {"message": redact(message), "type": kind, "param": None, "code": code}
+    return Fault(status=status, body=f'{{"error":{dumps_ascii(error)}}}'.encode())
+
+
+def invalid(message: str, *, status: int = 400, code: str = "invalid_request") -> Fault:
+    """The client sent something wrong."""
+    return fault(status, message, kind="invalid_request_error", code=code)
+
+
+def of(error: ModelError) -> Fault:
+    """The answer for a failed call.
+
+    A used-up budget is 403: clients repeat 408, 409, 429 and 5xx, and some repeat 402 too.
+    """
+    text = str(error)
+    match error:
+        case BudgetExceeded():
+            return fault(403, text, kind="budget_exceeded", code="budget_exceeded")
+        case SessionClosed():
+            return fault(403, text, kind="session_closed", code="session_closed")
+        case ModelRateLimited():
+            return fault(429, text, kind="rate_limit_error", code="rate_limited")
+        case ModelTimeout():
+            return fault(504, text, kind="timeout", code="upstream_timeout")
+        case ModelRejected():
+            return _rejected(error)
+        case ModelReplyMalformed():
+            return fault(502, text, kind="upstream_error", code="upstream_malformed")
+        case ModelUnavailable():
+            return fault(502, text, kind="upstream_error", code="upstream_unavailable")
+        case _:
+            return fault(502, text, kind="upstream_error", code="upstream_error")
+
+
+def _rejected(error: ModelRejected) -> Fault:
+    """The upstream's own words where they have the right shape: harnesses look for codes in them."""
+    status = error.status if 400 <= error.status < 500 else 502
+    try:
+        words = loads(error.body) if error.body else None
+    except JsonFault:
+        words = None
+    if isinstance(words, dict) and isinstance(words.get("error"), dict):
+        return Fault(status=status, body=redact(dumps_ascii(words)).encode())
+    return fault(status, str(error), kind="upstream_error", code="upstream_rejected")

@@ -1,0 +1,69 @@
+"""Small pieces of HTTP over ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from orchard_core.gateway.faults import Fault
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_JSON = (b"content-type", b"application/json")
+_STREAM = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+_FINAL = (b"x-should-retry", b"false")
+"""Clients of the OpenAI family obey it. What is worth repeating has been repeated here already."""
+
+
+class BodyTooLarge(Exception):
+    """The request's body is over the limit."""
+
+
+class ClientGone(Exception):
+    """The client left before its request was whole."""
+
+
+async def read_body(receive: Receive, *, limit: int, timeout_s: float) -> bytes:
+    """The whole body. Raises BodyTooLarge, ClientGone, TimeoutError."""
+    parts: list[bytes] = []
+    size = 0
+    async with asyncio.timeout(timeout_s):
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > limit:
+                raise BodyTooLarge
+            if not message.get("more_body", False):
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def send_json(
+    send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
+    """A whole JSON answer."""
+    length = (b"content-length", b"%d" % len(body))
+    await send({"type": "http.response.start", "status": status, "headers": [_JSON, length, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_fault(send: Send, fault: Fault, *, close: bool = False) -> None:
+    """An error answer."""
+    headers = [_FINAL, (b"connection", b"close")] if close else [_FINAL]
+    await send_json(send, fault.status, fault.body, headers)
+
+
+async def start_stream(send: Send) -> None:
+    """Begin server-sent events."""
+    await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
+
+
+async def send_event(send: Send, data: bytes, *, more: bool = True) -> None:
+    """One event. A payload that holds line ends (pretty JSON) takes one `data:` line each."""
+    body = b"data: %b\n\n" % (data if b"\n" not in data else data.replace(b"\n", b"\ndata: "))
+    await send({"type": "http.response.body", "body": body, "more_body": more})

@@ -1,0 +1,134 @@
+"""Reading JSON by its text, so that what is stored is what was sent and not a re-serialisation.
+
+Values are scanned by the standard library's decoder: it takes lone surrogates, keeps any integer exact and
+tells where a value ends, which is what a byte-exact slice needs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from json.encoder import encode_basestring_ascii
+from json.scanner import make_scanner
+from typing import Any
+
+import orjson
+
+
+class JsonFault(ValueError):
+    """Text that is not JSON, or not the JSON that was expected; the message is for the sender."""
+
+
+def _refuse(constant: str) -> float:
+    raise JsonFault(f"{constant} is not JSON")
+
+
+_scan_once: Callable[[str, int], tuple[Any, int]] = make_scanner(json.JSONDecoder(parse_constant=_refuse))
+_space = re.compile(r"[ \t\n\r]*").match
+_non_ascii = re.compile(r"[^\x00-\x7f]+")
+
+
+def decode(body: bytes) -> str:
+    """Text of a JSON body. Surrogates that some encoders write as three raw bytes are let through."""
+    try:
+        return body.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise JsonFault(f"the body is not UTF-8 (byte {error.start})") from None
+
+
+def ascii_text(text: str) -> str:
+    """The same JSON with every non-ASCII character escaped; these stand in strings only."""
+    if text.isascii():
+        return text
+    return _non_ascii.sub(lambda run: encode_basestring_ascii(run[0])[1:-1], text)
+
+
+def skip(text: str, at: int) -> int:
+    """Position of the first character at or after `at` that is not white space."""
+    match = _space(text, at)
+    return match.end() if match else at
+
+
+def scan(text: str, at: int) -> tuple[Any, int]:
+    """The value that starts at `at`, and where it ends. Raises JsonFault."""
+    try:
+        return _scan_once(text, at)
+    except StopIteration as stop:
+        raise JsonFault(f"a JSON value was expected at character {stop.value}") from None
+    except RecursionError:
+        raise JsonFault("the JSON is nested too deeply") from None
+    except JsonFault:
+        raise
+    except ValueError as error:
+        raise JsonFault(str(error)) from None
+
+
+def walk_object(text: str, at: int, member: Callable[[str, int], int]) -> int:
+    """Visit the object at `at`: `member(key, start)` returns where its value ends. Returns where it ends."""
+    if text[at : at + 1] != "{":
+        raise JsonFault(f"an object was expected at character {at}")
+    at = skip(text, at + 1)
+    if text[at : at + 1] == "}":
+        return at + 1
+    while True:
+        if text[at : at + 1] != '"':
+            raise JsonFault(f"a member's name was expected at character {at}")
+        key, at = scan(text, at)
+        at = _expect(text, skip(text, at), ":")
+        at = skip(text, member(key, skip(text, at)))
+        if text[at : at + 1] == "}":
+            return at + 1
+        at = skip(text, _expect(text, at, ","))
+
+
+def walk_array(text: str, at: int, element: Callable[[int], int]) -> int:
+    """Visit the array at `at`: `element(start)` returns where it ends. Returns the array's end."""
+    if text[at : at + 1] != "[":
+        raise JsonFault(f"an array was expected at character {at}")
+    at = skip(text, at + 1)
+    if text[at : at + 1] == "]":
+        return at + 1
+    while True:
+        at = skip(text, element(at))
+        if text[at : at + 1] == "]":
+            return at + 1
+        at = skip(text, _expect(text, at, ","))
+
+
+def whole(text: str, end: int) -> None:
+    """Raises JsonFault when anything but white space follows `end`."""
+    at = skip(text, end)
+    if at != len(text):
+        raise JsonFault(f"extra data at character {at}")
+
+
+def _expect(text: str, at: int, what: str) -> int:
+    if text[at : at + 1] != what:
+        raise JsonFault(f"{what!r} was expected at character {at}")
+    return at + 1
+
+
+def loads(data: bytes | str) -> Any:
+    """Parse fast where that is safe, else by the standard library. Raises JsonFault."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        text = data if isinstance(data, str) else decode(data)
+        start = skip(text, 0)
+        value, end = scan(text, start)
+        whole(text, end)
+        return value
+
+
+def dumps(value: object) -> bytes:
+    """Compact JSON; ASCII only, by the standard library, where a lone surrogate or huge integer forces it."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def dumps_ascii(value: object) -> str:
+    """Compact ASCII-only JSON text."""
+    return json.dumps(value, separators=(",", ":"))

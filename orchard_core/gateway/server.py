@@ -1,0 +1,115 @@
+"""The gateway: one loopback listener between every harness and every model."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import AsyncExitStack
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from orchard_core.errors import ConfigError
+from orchard_core.gateway.app import GatewayApp, digest
+from orchard_core.gateway.contract import BeforeCall, Model, SessionContext
+from orchard_core.gateway.faults import KEY_PREFIX
+from orchard_core.gateway.listener import Listener
+from orchard_core.gateway.retry import RetryPolicy
+from orchard_core.gateway.session import OnCall, Service, Session
+from orchard_core.gateway.slots import Slots
+from orchard_core.types.harness import Limits
+from orchard_core.types.model import Dialect, ModelEndpoint
+from orchard_core.types.sandbox import LocalAddress
+
+
+class Gateway:
+    """Opens recorded sessions. Use it as an async context manager; leaving it ends every session."""
+
+    def __init__(
+        self,
+        *,
+        retry: RetryPolicy | None = None,
+        call_timeout_s: float = 600.0,
+        max_body: int = 64 << 20,
+        body_timeout_s: float = 120.0,
+    ) -> None:
+        self._retry = retry or RetryPolicy()
+        self._call_timeout_s = call_timeout_s
+        self._app = GatewayApp(max_body=max_body, body_timeout_s=body_timeout_s)
+        self._slots: dict[int, tuple[Model, Slots]] = {}
+        self._stack = AsyncExitStack()
+        self._address: LocalAddress | None = None
+
+    @property
+    def address(self) -> LocalAddress:
+        """Where it listens. Raises ConfigError before it is entered."""
+        if self._address is None:
+            raise ConfigError(
+                "the gateway is not running", hint="use it as `async with Gateway() as gateway:`"
+            )
+        return self._address
+
+    async def __aenter__(self) -> Self:
+        self._address = await self._stack.enter_async_context(Listener(self._app))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for session in list(self._app.sessions.values()):
+            await session.close()
+        await self._stack.aclose()
+        self._address = None
+
+    async def open_session(
+        self,
+        model: Model,
+        context: SessionContext,
+        *,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        before_call: BeforeCall | None = None,
+        on_call: OnCall | None = None,
+    ) -> Session:
+        """A new key for one rollout and one model. Raises ConfigError for a model that speaks no dialect of
+        ours."""
+        upstream = model.upstream(context)
+        if Dialect.CHAT not in upstream.dialects:
+            spoken = ", ".join(sorted(upstream.dialects)) or "none"
+            raise ConfigError(
+                f"the model {model.name!r} speaks {spoken}; the gateway needs {Dialect.CHAT}",
+                hint="use the model's OpenAI-compatible URL",
+            )
+        key = KEY_PREFIX + secrets.token_urlsafe(32)
+        service = Service(
+            upstream=upstream,
+            slots=self._slots_of(model),
+            price=model.price,
+            retry=self._retry,
+            call_timeout_s=self._call_timeout_s,
+        )
+        session = Session(
+            id=secrets.token_hex(8),
+            endpoint=self._endpoint(key, model),
+            service=service,
+            limits=limits,
+            before_call=before_call,
+            on_call=on_call,
+            revoke=partial(self._revoke, digest(key)),
+        )
+        self._app.sessions[digest(key)] = session
+        return session
+
+    def _revoke(self, key: bytes) -> None:
+        self._app.sessions.pop(key, None)
+
+    def _endpoint(self, key: str, model: Model) -> ModelEndpoint:
+        address = self.address
+        return ModelEndpoint(
+            base_url=f"http://{address.host}:{address.port}/v1", api_key=key, model=model.name
+        )
+
+    def _slots_of(self, model: Model) -> Slots:
+        """The bound is the model's, over all its sessions."""
+        held = self._slots.get(id(model))
+        if held is None:
+            held = self._slots[id(model)] = (model, Slots(model.concurrency))
+        return held[1]
