@@ -1,4 +1,7 @@
-"""Writes the generated parts of the reference pages: `python docs/generate.py`. A test holds them up to date."""
+"""Writes the generated parts of the reference pages; a test holds them up to date.
+
+    python docs/generate.py
+"""
 
 from __future__ import annotations
 
@@ -28,14 +31,16 @@ def commands() -> str:
 
     root: Any = typer.main.get_command(app)
     return "\n".join(
-        f"### {' '.join(path)}\n\n```text\n{_help(path, command)}\n```\n" for path, command in walk(root, ["orchard"])
+        f"### {' '.join(path)}\n\n```text\n{_help(path, command)}\n```\n"
+        for path, command in walk(root, ["orchard"])
     )
 
 
 def walk(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
     """A command and all below it, with their paths."""
     yield path, command
-    for name, below in getattr(command, "commands", {}).items():
+    commands_: dict[str, Any] = getattr(command, "commands", {})
+    for name, below in commands_.items():
         yield from walk(below, [*path, name])
 
 
@@ -51,7 +56,9 @@ def _help(path: list[str], command: Any) -> str:
 def _built_in(root: Any) -> str:
     """The root's help without what plugins add here."""
     listed = list(root.commands)
-    context = root.make_context("orchard", [], resilient_parsing=True, terminal_width=100, max_content_width=100)
+    context = root.make_context(
+        "orchard", [], resilient_parsing=True, terminal_width=100, max_content_width=100
+    )
     text = root.get_help(context)
     added = set(root.commands) - set(listed)
     return _trimmed("\n".join(line for line in text.splitlines() if line.split(" ", 3)[2:3] != [*added][:1]))
@@ -88,7 +95,10 @@ def _subclasses(kind: type) -> Iterator[type]:
 
 def event_types() -> str:
     """The table of events."""
-    kinds = [getattr(events, name.strip()) for name in str(events.Event).replace("orchard_core.types.events.", "").split("|")]
+    kinds = [
+        getattr(events, name.strip())
+        for name in str(events.Event).replace("orchard_core.types.events.", "").split("|")
+    ]
     lines = ["| event | tells | fields |", "| --- | --- | --- |"]
     for kind in kinds:
         names = ", ".join(f"`{name}`" for name in kind.model_fields if name != "type")

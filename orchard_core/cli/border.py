@@ -45,7 +45,7 @@ def error_border() -> Iterator[None]:
         sys.exit(Exit.USAGE if isinstance(error, USAGE_ERRORS) else Exit.FAILED)
     except (typer.Exit, typer.Abort):
         raise
-    except Exception as error:  # noqa: BLE001 - the border: plugins' commands may raise anything
+    except Exception as error:  # the border: plugins' commands may raise anything
         if _is_usage_error(error):
             raise
         _say(

@@ -76,7 +76,9 @@ def _settings(recipe: Recipe) -> RolloutSettings:
     return recipe.settings.model_copy(update={"allow_host_fallback": recipe.allow_host_fallback})
 
 
-async def execute(recipe: Recipe, directory: str, watcher: Watcher, stop: Stop, *, resume: bool = False) -> None:
+async def execute(
+    recipe: Recipe, directory: str, watcher: Watcher, stop: Stop, *, resume: bool = False
+) -> None:
     """Run it to its end, or until it is asked to stop."""
     async with _parts(recipe) as named:
         async for _ in run_rollouts(
@@ -134,7 +136,7 @@ def dry(recipe: Recipe, *, as_json: bool) -> None:
         raise typer.Exit(code)
     rollouts = len(tasks) * recipe.attempts
     if as_json:
-        print_json({"recipe": recipe.model_dump(mode="json"), "tasks": tasks, "rollouts": rollouts})
+        print_json({"recipe": recipe.model_dump(mode="json"), "tasks": [*tasks], "rollouts": rollouts})
         return
     out(f"would run  {title(recipe)}")
     out(f"tasks      {len(tasks)}: {', '.join(tasks[:4])}{', ...' if len(tasks) > 4 else ''}")

@@ -18,7 +18,7 @@ app = typer.Typer(
     help="Run agents on tasks in sandboxes, record every model call, score, compare.",
     epilog="Start with `orchard demo`, then `orchard run --help`. Exit codes: docs/reference/cli.md.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion="_ORCHARD_COMPLETE" in os.environ,  # its options cost an import of pydantic
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -55,10 +55,6 @@ def _root(
 
 def main() -> None:
     """Entry point of the console script."""
-    if "_ORCHARD_COMPLETE" in os.environ:
-        from typer.completion import completion_init
-
-        completion_init()
     app(prog_name="orchard")
 
 

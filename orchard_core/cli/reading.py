@@ -27,7 +27,9 @@ _MARK = {"text": "", "thought": "(thinks) ", "call": "$ "}
 def page(rollout: Rollout, *, full: bool, pager: bool) -> None:
     """Print it, through the user's pager when it is longer than the screen."""
     terminal = sys.stdout.isatty()
-    out = Console(width=None if terminal else _WHOLE, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    out = Console(
+        width=None if terminal else _WHOLE, markup=False, emoji=False, highlight=False, soft_wrap=True
+    )
     text = render(rollout, full=full)
     if pager and terminal and text.plain.count("\n") > out.height:
         os.environ.setdefault("LESS", "-R")
@@ -66,7 +68,10 @@ def _head(rollout: Rollout) -> Iterator[tuple[str, str]]:
     phases = ", ".join(f"{timing.phase.value} {timing.duration_s:.2f}" for timing in rollout.timings)
     yield "dim", f"seconds: {phases}"
     if rollout.error:
-        yield "red", f"error in {rollout.error.phase.value}: {rollout.error.kind}: {clean(rollout.error.message)}"
+        yield (
+            "red",
+            f"error in {rollout.error.phase.value}: {rollout.error.kind}: {clean(rollout.error.message)}",
+        )
 
 
 def _turn(trajectory: Trajectory, turn: Turn, *, full: bool) -> Iterator[tuple[str, str]]:

@@ -64,7 +64,7 @@ class Recipe(Record):
         for name in options:
             if _SECRET.search(name):
                 raise ValueError(
-                    f"{name} would be stored with the run; put it into the environment (OPENAI_API_KEY) instead"
+                    f"{name} would be stored with the run; put it into the environment, as OPENAI_API_KEY"
                 )
         return options
 
@@ -81,7 +81,8 @@ def load_recipe(path: Path) -> dict[str, Any]:
         raise ConfigError(f"recipe {path} is not YAML: {error}") from error
     if not isinstance(fields, dict):
         raise ConfigError(
-            f"recipe {path} is not a mapping of fields", hint=f"its fields are {', '.join(Recipe.model_fields)}"
+            f"recipe {path} is not a mapping of fields",
+            hint=f"its fields are {', '.join(Recipe.model_fields)}",
         )
     return fields
 

@@ -9,7 +9,9 @@ import typer
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run directories; several are compared.", show_default=False)],
+    runs: Annotated[
+        list[Path], typer.Argument(help="Run directories; several are compared.", show_default=False)
+    ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file instead.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of Markdown.")] = False,
 ) -> None:

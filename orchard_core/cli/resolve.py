@@ -42,12 +42,13 @@ def resolved(flags: Flags, *, resume: bool) -> Recipe:
     fields = merged(base, given)
     if not fields.get("taskset"):
         raise ConfigError(
-            "no task set was named", hint="orchard run workbench:16 --model oracle, or orchard run RECIPE.yaml"
+            "no task set was named",
+            hint="orchard run workbench:16 --model oracle, or orchard run RECIPE.yaml",
         )
     if not fields.get("model"):
         raise ConfigError(
             "no model was named",
-            hint="--model oracle to try things out, --model openai:NAME for your own (with --base-url for a server)",
+            hint="--model oracle to try things out; --model openai:NAME, with --base-url for a server of yours",
         )
     return make_recipe(fields, where=where)
 

@@ -7,7 +7,7 @@ import typer
 from orchard_core.cli import run_flags as flag
 
 
-def run(
+def run(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     source: flag.Source = "",
     harness: flag.Harness = None,
     model: flag.Model = None,
@@ -60,8 +60,8 @@ def run(
         limits={"turns": max_turns, "tokens": max_tokens, "cost_usd": max_cost, "wall_clock_s": timeout},
     )
     from orchard_core.cli.launch import dry, launch
-    from orchard_core.cli.resolve import resolved
     from orchard_core.cli.recipe import to_yaml
+    from orchard_core.cli.resolve import resolved
 
     recipe = resolved(flags, resume=resume)
     if print_config:

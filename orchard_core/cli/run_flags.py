@@ -17,35 +17,56 @@ _WHAT, _HOW, _LIMITS, _OUTPUT = "What to run", "How to run it", "Limits of each 
 Source = Annotated[
     str,
     typer.Argument(
-        metavar="[TASKSET|RECIPE.yaml]", help="A task set, such as workbench:16, or a YAML recipe.", show_default=False
+        metavar="[TASKSET|RECIPE.yaml]",
+        help="A task set, such as workbench:16, or a YAML recipe.",
+        show_default=False,
     ),
 ]
 Harness = Annotated[str | None, typer.Option(help="Harness [default: react].", rich_help_panel=_WHAT)]
-Model = Annotated[str | None, typer.Option(help="Model, such as openai:NAME or oracle.", rich_help_panel=_WHAT)]
+Model = Annotated[
+    str | None, typer.Option(help="Model, such as openai:NAME or oracle.", rich_help_panel=_WHAT)
+]
 BaseUrl = Annotated[
     str | None, typer.Option(help="Address of the model server, ending in /v1.", rich_help_panel=_WHAT)
 ]
-Sandbox = Annotated[str | None, typer.Option(help="Sandbox provider [default: local].", rich_help_panel=_WHAT)]
-Task = Annotated[
-    list[str] | None, typer.Option(metavar="GLOB", help="Only tasks whose id matches this glob. Repeatable.", rich_help_panel=_WHAT)
+Sandbox = Annotated[
+    str | None, typer.Option(help="Sandbox provider [default: local].", rich_help_panel=_WHAT)
 ]
-Limit = Annotated[int | None, typer.Option(help="At most so many tasks, the first ones.", rich_help_panel=_WHAT)]
+Task = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="GLOB", help="Only tasks whose id matches this glob. Repeatable.", rich_help_panel=_WHAT
+    ),
+]
+Limit = Annotated[
+    int | None, typer.Option(help="At most so many tasks, the first ones.", rich_help_panel=_WHAT)
+]
 Pairs = list[str] | None
 TasksetOption = Annotated[
-    Pairs, typer.Option(metavar="NAME=VALUE", help="An option of the task set. Repeatable.", rich_help_panel=_WHAT)
+    Pairs,
+    typer.Option(metavar="NAME=VALUE", help="An option of the task set. Repeatable.", rich_help_panel=_WHAT),
 ]
 HarnessOption = Annotated[
-    Pairs, typer.Option(metavar="NAME=VALUE", help="An option of the harness. Repeatable.", rich_help_panel=_WHAT)
+    Pairs,
+    typer.Option(metavar="NAME=VALUE", help="An option of the harness. Repeatable.", rich_help_panel=_WHAT),
 ]
 ModelOption = Annotated[
-    Pairs, typer.Option(metavar="NAME=VALUE", help="An option of the model. Repeatable.", rich_help_panel=_WHAT)
+    Pairs,
+    typer.Option(metavar="NAME=VALUE", help="An option of the model. Repeatable.", rich_help_panel=_WHAT),
 ]
 SandboxOption = Annotated[
-    Pairs, typer.Option(metavar="NAME=VALUE", help="An option of the sandbox provider. Repeatable.", rich_help_panel=_WHAT)
+    Pairs,
+    typer.Option(
+        metavar="NAME=VALUE", help="An option of the sandbox provider. Repeatable.", rich_help_panel=_WHAT
+    ),
 ]
-Attempts = Annotated[int | None, typer.Option(help="Attempts at each task [default: 1].", rich_help_panel=_HOW)]
+Attempts = Annotated[
+    int | None, typer.Option(help="Attempts at each task [default: 1].", rich_help_panel=_HOW)
+]
 Concurrency = Annotated[int | None, typer.Option(help="Rollouts at once [default: 8].", rich_help_panel=_HOW)]
-Seed = Annotated[int | None, typer.Option(help="Seed of everything that draws [default: 0].", rich_help_panel=_HOW)]
+Seed = Annotated[
+    int | None, typer.Option(help="Seed of everything that draws [default: 0].", rich_help_panel=_HOW)
+]
 HostFallback = Annotated[
     bool | None,
     typer.Option(
@@ -58,21 +79,30 @@ Out = Annotated[
     str | None, typer.Option(help="Run directory [default: a new one under runs/].", rich_help_panel=_HOW)
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the run in --out: exactly what is missing.", rich_help_panel=_HOW)
+    bool,
+    typer.Option(
+        "--resume", help="Go on with the run in --out: exactly what is missing.", rich_help_panel=_HOW
+    ),
 ]
 MaxTurns = Annotated[int | None, typer.Option(help="Model answers acted upon.", rich_help_panel=_LIMITS)]
 MaxTokens = Annotated[int | None, typer.Option(help="Input plus output tokens.", rich_help_panel=_LIMITS)]
-MaxCost = Annotated[float | None, typer.Option(help="US dollars, of calls whose price is known.", rich_help_panel=_LIMITS)]
+MaxCost = Annotated[
+    float | None, typer.Option(help="US dollars, of calls whose price is known.", rich_help_panel=_LIMITS)
+]
 Timeout = Annotated[
-    float | None, typer.Option(help="Seconds for the agent; a task's own limit stays if lower.", rich_help_panel=_LIMITS)
+    float | None,
+    typer.Option(help="Seconds for the agent; a task's own limit stays if lower.", rich_help_panel=_LIMITS),
 ]
 PrintConfig = Annotated[
     bool, typer.Option("--print-config", help="Print the whole recipe and stop.", rich_help_panel=_OUTPUT)
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Load every part, say what would run, and stop.", rich_help_panel=_OUTPUT)
+    bool,
+    typer.Option("--dry-run", help="Load every part, say what would run, and stop.", rich_help_panel=_OUTPUT),
 ]
-Plain = Annotated[bool, typer.Option("--plain", help="Plain lines instead of a live screen.", rich_help_panel=_OUTPUT)]
+Plain = Annotated[
+    bool, typer.Option("--plain", help="Plain lines instead of a live screen.", rich_help_panel=_OUTPUT)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=_OUTPUT)]
 
 
@@ -129,7 +159,11 @@ class Flags:
             "seed": self.seed,
             "allow_host_fallback": self.allow_host_fallback,
             "out": self.out,
-            **{f"{part}_options": key_values(pairs, f"--{part}-option") for part, pairs in self.options.items() if pairs},
+            **{
+                f"{part}_options": key_values(pairs, f"--{part}-option")
+                for part, pairs in self.options.items()
+                if pairs
+            },
         }
         limits = {name: value for name, value in self.limits.items() if value is not None}
         fields = {name: value for name, value in plain.items() if value is not None}

@@ -101,7 +101,8 @@ def reap(
         print_json(asdict(reaped))
     else:
         out(
-            f"removed {reaped.sandboxes} sandboxes of {reaped.drivers} dead runs, {reaped.cgroups} control groups"
+            f"removed {reaped.sandboxes} sandboxes and {reaped.cgroups} control groups "
+            f"of {reaped.drivers} dead processes"
         )
         for path in reaped.left:
             err(f"could not remove {path}; try again as the user who made it", fg="yellow")

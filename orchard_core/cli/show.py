@@ -17,7 +17,9 @@ def show(
     rollout: Annotated[
         str,
         typer.Argument(
-            metavar="[ROLLOUT]", help="Beginning of a rollout's id, or TASK or TASK#ATTEMPT.", show_default=False
+            metavar="[ROLLOUT]",
+            help="Beginning of a rollout's id, or TASK or TASK#ATTEMPT.",
+            show_default=False,
         ),
     ] = "",
     outcome: Annotated[str, typer.Option(help="List only this outcome, such as timed_out.")] = "",
@@ -28,7 +30,9 @@ def show(
     pager: Annotated[
         bool, typer.Option("--pager/--no-pager", help="Page a rollout when it is longer than the screen.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: the lines, or the whole record.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: the lines, or the whole record.")
+    ] = False,
 ) -> None:
     """List the rollouts of a run, or read one of them turn by turn."""
     from orchard_core.rollout.store.run import open_run
@@ -47,7 +51,9 @@ def pick(run: Run, name: str) -> Finished:
     entries = run.finished()
     task, _, attempt = name.partition("#")
     found = [entry for entry in entries if entry.id == name]
-    found = found or [entry for entry in entries if entry.task == task and attempt in ("", str(entry.attempt))]
+    found = found or [
+        entry for entry in entries if entry.task == task and attempt in ("", str(entry.attempt))
+    ]
     found = found or [entry for entry in entries if entry.id.startswith(name)]
     if not found:
         raise ConfigError(f"{run.root} has no finished rollout {name!r}", hint=f"orchard show {run.root}")

@@ -22,7 +22,12 @@ def started(name: str, at: float, task: str = "json-001") -> RolloutStarted:
 
 
 def finished(
-    name: str, at: float, score: float | None = 1.0, *, will_retry: bool = False, outcome: Outcome = Outcome.COMPLETED
+    name: str,
+    at: float,
+    score: float | None = 1.0,
+    *,
+    will_retry: bool = False,
+    outcome: Outcome = Outcome.COMPLETED,
 ) -> RolloutFinished:
     return RolloutFinished(
         rollout=name, task="json-001", attempt=0, outcome=outcome, attribution=Attribution.AGENT, score=score,
@@ -53,7 +58,9 @@ def test_the_mean_reward_leaves_out_what_has_no_score_and_says_how_many() -> Non
 
 def test_a_rollout_that_will_be_retried_is_not_done() -> None:
     seen = progress(
-        RunStarted(run="r", planned=1, finished=0, at=0), started("a", 0), finished("a", 1, None, will_retry=True)
+        RunStarted(run="r", planned=1, finished=0, at=0),
+        started("a", 0),
+        finished("a", 1, None, will_retry=True),
     )
     assert (seen.done, seen.retries, len(seen.running)) == (0, 1, 0)
 
@@ -76,7 +83,9 @@ def test_an_unknown_cost_is_never_shown_as_the_whole_cost() -> None:
     from orchard_core.cli.display.words import figures
 
     known = progress(RunStarted(run="r", planned=1, finished=0, at=0), call("a", 1, 1, 2.5))
-    mixed = progress(RunStarted(run="r", planned=1, finished=0, at=0), call("a", 1, 1, 2.5), call("a", 2, 1, None))
+    mixed = progress(
+        RunStarted(run="r", planned=1, finished=0, at=0), call("a", 1, 1, 2.5), call("a", 2, 1, None)
+    )
     unknown = progress(RunStarted(run="r", planned=1, finished=0, at=0), call("a", 1, 1, None))
     assert "$2.50" in figures(known, 3)
     assert ">=$2.50" in figures(mixed, 3)
@@ -100,7 +109,9 @@ def test_no_line_of_the_live_screen_is_wider_than_the_terminal(width: int) -> No
 
 def test_the_live_screen_fits_a_low_terminal() -> None:
     out = Console(width=80, height=10, file=io.StringIO(), force_terminal=True, color_system=None)
-    seen = progress(RunStarted(run="r", planned=64, finished=0, at=0), *[started(f"r{n}", n) for n in range(40)])
+    seen = progress(
+        RunStarted(run="r", planned=64, finished=0, at=0), *[started(f"r{n}", n) for n in range(40)]
+    )
     out.print(screen("title", seen, 10.0, out))
     assert len(out.file.getvalue().splitlines()) < 10  # type: ignore[attr-defined]
 
@@ -108,7 +119,8 @@ def test_the_live_screen_fits_a_low_terminal() -> None:
 def test_a_hostile_task_name_cannot_reach_the_terminal() -> None:
     out = Console(width=80, height=24, file=io.StringIO(), force_terminal=True, color_system=None)
     seen = progress(
-        RunStarted(run="r", planned=1, finished=0, at=0), started("r", 0, task="\x1b]0;owned\x07\x1b[2Jname[red]")
+        RunStarted(run="r", planned=1, finished=0, at=0),
+        started("r", 0, task="\x1b]0;owned\x07\x1b[2Jname[red]"),
     )
     out.print(screen("\x1b[2Jtitle", seen, 1.0, out))
     text = out.file.getvalue()  # type: ignore[attr-defined]

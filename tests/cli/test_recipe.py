@@ -46,7 +46,9 @@ def test_a_key_among_the_options_is_refused_because_options_are_stored(name: str
 
 def test_the_refusal_does_not_repeat_the_key() -> None:
     with pytest.raises(ConfigError) as refused:
-        make_recipe({"taskset": "t", "model": "m", "model_options": {"api_key": "sk-verysecret"}}, where="flags")
+        make_recipe(
+            {"taskset": "t", "model": "m", "model_options": {"api_key": "sk-verysecret"}}, where="flags"
+        )
     assert "sk-verysecret" not in str(refused.value)
 
 
@@ -59,7 +61,8 @@ def test_flags_go_over_the_file_field_by_field() -> None:
 
 def test_the_printed_recipe_is_the_same_run(tmp_path: Path) -> None:
     recipe = make_recipe(
-        {"taskset": "workbench:4", "model": "oracle", "harness_options": {"a": 1}, "limits": {"turns": 3}}, where="-"
+        {"taskset": "workbench:4", "model": "oracle", "harness_options": {"a": 1}, "limits": {"turns": 3}},
+        where="-",
     )
     saved = tmp_path / "r.yaml"
     saved.write_text(to_yaml(recipe))

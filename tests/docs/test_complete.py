@@ -42,14 +42,20 @@ def test_the_generated_parts_are_up_to_date(page: object) -> None:
 
 def test_every_hook_is_documented() -> None:
     text = (REFERENCE / "hooks.md").read_text(encoding="utf-8")
-    hooks = [name for name, _ in inspect.getmembers(hookspecs, inspect.isfunction) if name.startswith("orchard_")]
+    hooks = [
+        name for name, _ in inspect.getmembers(hookspecs, inspect.isfunction) if name.startswith("orchard_")
+    ]
     assert len(hooks) >= 8
     assert [name for name in hooks if f"`{name}(" not in text] == []
 
 
 def test_every_error_is_documented_and_public() -> None:
     text = (REFERENCE / "errors.md").read_text(encoding="utf-8")
-    kinds = [name for name, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]
+    kinds = [
+        name
+        for name, kind in inspect.getmembers(errors, inspect.isclass)
+        if kind.__module__ == errors.__name__
+    ]
     assert [name for name in kinds if f"`{name}`" not in text] == []
     assert [name for name in kinds if getattr(orchard_core, name) is not getattr(errors, name)] == []
 
@@ -58,7 +64,9 @@ def test_every_setting_in_the_sources_is_documented() -> None:
     text = (REFERENCE / "settings.md").read_text(encoding="utf-8")
     used: dict[str, str] = {}
     for path in SOURCES:
-        for name in re.findall(r"\bORCHARD_[A-Z][A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8", errors="replace")):
+        for name in re.findall(
+            r"\bORCHARD_[A-Z][A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8", errors="replace")
+        ):
             used.setdefault(name, page_id(path))
     assert "ORCHARD_PLUGINS" in used, "the search finds something"
     assert {name: where for name, where in used.items() if f"`{name}`" not in text} == {}

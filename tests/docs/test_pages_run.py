@@ -69,7 +69,9 @@ def test_every_block_says_what_it_is(page: Path) -> None:
 NEEDY = [(page, block) for page in PAGES for block in fenced(page) if block.needs]
 
 
-@pytest.mark.parametrize(("page", "block"), NEEDY, ids=[f"{page_id(page)}:{block.line}" for page, block in NEEDY])
+@pytest.mark.parametrize(
+    ("page", "block"), NEEDY, ids=[f"{page_id(page)}:{block.line}" for page, block in NEEDY]
+)
 def test_a_block_that_needs_more_is_checked_as_far_as_it_can_be(
     page: Path, block: FencedBlock, tmp_path: Path
 ) -> None:
@@ -83,7 +85,9 @@ def test_a_block_that_needs_more_is_checked_as_far_as_it_can_be(
             checked = ["make", "-n", "-C", str(ROOT), *words[1:]]
         else:
             continue
-        done = subprocess.run(checked, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            checked, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -41,7 +41,7 @@ class LiveView:
 
 def screen(title: str, progress: Progress, now: float, console: Console) -> Group:
     """What one look shows."""
-    lines = [_line(title, "bold", console), _bar(progress, now, console)]
+    lines: list[RenderableType] = [_line(title, "bold", console), _bar(progress, now, console)]
     lines += _wrapped(figures(progress, now), console)
     if progress.outcomes:
         lines.append(_line(outcomes(progress), "dim", console))
@@ -64,7 +64,7 @@ def _bar(progress: Progress, now: float, console: Console) -> Table:
     return grid
 
 
-def _wrapped(parts: list[str], console: Console) -> list[Text | Table]:
+def _wrapped(parts: list[str], console: Console) -> list[Text]:
     """The figures on as few lines as the width allows, never cut inside one."""
     lines: list[str] = []
     for part in parts:
