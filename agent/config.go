@@ -23,6 +23,7 @@ type Config struct {
 	IgnoreTerm bool
 	Account    *Account
 	ReadyFd    int
+	LifeFd     int
 	token      []byte
 }
 
@@ -44,6 +45,7 @@ func parseConfig(args []string) (*Config, error) {
 	flags.BoolVar(&c.IgnoreTerm, "ignore-term", false, "leave SIGTERM unanswered: only /v1/shutdown ends the agent")
 	dropTo := flags.String("drop-to", "", "user that commands run as and files belong to: name, uid or uid:gid")
 	flags.IntVar(&c.ReadyFd, "ready-fd", -1, "inherited file descriptor that gets a line when the agent serves")
+	flags.IntVar(&c.LifeFd, "life-fd", -1, "inherited pipe; when its other end is closed, the agent and all it started end")
 	version := flags.Bool("version", false, "print the version and end")
 	if err := flags.Parse(args); err != nil {
 		return nil, err

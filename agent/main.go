@@ -76,6 +76,7 @@ func serve(config *Config) error {
 		go func(l net.Listener) { failed <- httpServer.Serve(l) }(listener)
 	}
 	announceReady(config.ReadyFd)
+	holdLifeline(config.LifeFd, server.stop)
 	select {
 	case <-stop:
 	case err := <-failed:

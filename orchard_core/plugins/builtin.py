@@ -9,7 +9,20 @@ from orchard_core.types.plugin import Descriptor
 @hookimpl
 def orchard_sandbox_providers() -> list[Descriptor]:
     """Providers that need nothing but this machine."""
-    return []
+    return [
+        Descriptor(
+            name="local",
+            summary="namespaces on this machine, by bubblewrap; for root and ordinary users",
+            factory="orchard_core.sandbox.local.provider:LocalProvider",
+            config="orchard_core.sandbox.local.config:LocalConfig",
+        ),
+        Descriptor(
+            name="process",
+            summary="no isolation: commands run on this machine as they are; trusted ones only",
+            factory="orchard_core.sandbox.process.provider:ProcessProvider",
+            config="orchard_core.sandbox.process.config:ProcessConfig",
+        ),
+    ]
 
 
 @hookimpl

@@ -147,55 +147,55 @@ class AgentSandbox:
     async def read_bytes(self, path: str, *, limit: int = 64 << 20) -> bytes:
         """See Sandbox."""
         with self._call() as client:
-            return await client.files.read_bytes(path, limit=limit)
+            return await client.read_bytes(path, limit=limit)
 
     async def write(
         self, path: str, data: bytes | AsyncIterable[bytes], *, mode: int = 0o644, user: str | None = None
     ) -> None:
         """See Sandbox."""
         with self._call() as client:
-            await client.files.write(path, data, mode=mode, user=user)
+            await client.write(path, data, mode=mode, user=user)
 
     async def upload(self, source: Path, target: str) -> None:
         """See Sandbox."""
         with self._call() as client:
-            await client.trees.upload(source, target)
+            await client.upload(source, target)
 
     async def download(self, source: str, target: Path) -> None:
         """See Sandbox."""
         with self._call() as client:
-            await client.trees.download(source, target)
+            await client.download(source, target)
 
     async def read_tree(self, path: str) -> AsyncIterator[bytes]:
         """See Sandbox."""
         with self._call() as client:
-            async for piece in client.trees.read_tree(path):
+            async for piece in client.read_tree(path):
                 yield piece
 
     async def write_tree(self, path: str, data: AsyncIterable[bytes]) -> None:
         """See Sandbox."""
         with self._call() as client:
-            await client.trees.write_tree(path, data)
+            await client.write_tree(path, data)
 
     async def list(self, path: str) -> builtins.list[FileEntry]:
         """See Sandbox."""
         with self._call() as client:
-            return await client.files.list(path)
+            return await client.list(path)
 
     async def stat(self, path: str) -> FileEntry:
         """See Sandbox."""
         with self._call() as client:
-            return await client.files.stat(path)
+            return await client.stat(path)
 
     async def mkdir(self, path: str) -> None:
         """See Sandbox."""
         with self._call() as client:
-            await client.files.mkdir(path)
+            await client.mkdir(path)
 
     async def remove(self, path: str) -> None:
         """See Sandbox."""
         with self._call() as client:
-            await client.files.remove(path)
+            await client.remove(path)
 
     async def forward(self, port: int) -> LocalAddress:
         """See Sandbox."""
@@ -208,7 +208,7 @@ class AgentSandbox:
         if url.scheme != "http" or not url.hostname or not url.port:
             raise ConfigError(
                 f"{endpoint.base_url} cannot be exposed to a sandbox",
-                hint="give a gateway session's endpoint, http://HOST:PORT/...; it holds the vendor's address and key",
+                hint="give a gateway session's endpoint, http://HOST:PORT/...; vendors are behind it",
             )
         target = (url.hostname, url.port)
         with self._call() as client:

@@ -80,7 +80,7 @@ def _from_passwd(user: str, root: Path) -> Account:
     """The image's own entry. Its passwd is read without following a link out of the image."""
     try:
         descriptor = os.open(root / "etc/passwd", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with open(descriptor, encoding="utf-8", errors="replace") as lines:
+        with os.fdopen(descriptor, encoding="utf-8", errors="replace") as lines:
             entries = [line.rstrip("\n").split(":") for line in lines]
     except OSError:
         entries = []

