@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from orchard_core import ModelRejected, Solution, SolutionStep
@@ -44,7 +46,7 @@ async def test_it_plays_one_command_a_turn_with_a_thought_and_then_submits() -> 
         ),
     ],
 )
-async def test_it_finds_the_shell_among_other_tools(offered: dict, expected: dict) -> None:
+async def test_it_finds_the_shell_among_other_tools(offered: dict[str, Any], expected: dict[str, Any]) -> None:
     tools = [
         tool("read_file", ["path"], path=STRING),
         tool("python", ["code"], code=STRING),
@@ -69,7 +71,7 @@ async def test_it_finds_the_shell_among_other_tools(offered: dict, expected: dic
         ),
     ],
 )
-async def test_it_ends_through_the_tool_that_is_meant_for_it(finish: dict, expected: dict) -> None:
+async def test_it_ends_through_the_tool_that_is_meant_for_it(finish: dict[str, Any], expected: dict[str, Any]) -> None:
     model = OracleModel()
     played = [
         {"role": "assistant", "content": None, "tool_calls": [

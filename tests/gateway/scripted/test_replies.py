@@ -28,6 +28,7 @@ from orchard_core.gateway.scripted import (
     ScriptedModel,
     from_file,
 )
+from orchard_core.gateway.scripted.conversation import text_of
 
 from .conversations import BASH, calls, context, request, say
 
@@ -59,7 +60,7 @@ async def test_an_error_in_the_script_is_raised() -> None:
 
 async def test_a_callable_sees_the_conversation() -> None:
     def echo(conversation: Conversation) -> str:
-        return conversation.messages[-1]["content"].upper()
+        return text_of(conversation.messages[-1]).upper()
 
     assert (await say(ScriptedModel(echo), HELLO))["content"] == "HELLO"
 

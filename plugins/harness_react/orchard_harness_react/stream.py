@@ -1,0 +1,94 @@
+"""Server-sent events put together to the message they spell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+from pydantic import JsonValue
+
+from orchard_core import ModelReplyMalformed
+from orchard_harness_react.protocol import Answer, Message
+from orchard_harness_react.refusal import refusal
+
+
+async def assembled(pieces: AsyncIterator[bytes]) -> Answer:
+    """The answer that a stream of chat completion chunks spells.
+
+    Raises ModelReplyMalformed when it breaks off, ModelError when the server reports an error in it.
+    """
+    message: Message = {"role": "assistant", "content": None}
+    finish = ""
+    async for line in _lines(pieces):
+        if not line.startswith(b"data:"):
+            continue
+        data = line[5:].strip()
+        if data == b"[DONE]":
+            break
+        choice = _choice(data)
+        _grow(message, choice.get("delta"))
+        finish = str(choice.get("finish_reason") or finish)
+    if not finish:
+        raise ModelReplyMalformed("the stream of the answer broke off before its end")
+    return Answer(message=message, finish=finish)
+
+
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Lines of any length; aiohttp's own reader gives up at 128 KiB."""
+    held: list[bytes] = []
+    async for piece in pieces:
+        *whole, rest = piece.split(b"\n")
+        for line in whole:
+            yield b"".join([*held, line])
+            held.clear()
+        held.append(rest)
+    yield b"".join(held)
+
+
+def _choice(data: bytes) -> dict[str, JsonValue]:
+    try:
+        chunk = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ModelReplyMalformed(f"a piece of the stream is not JSON: {data[:200]!r}") from error
+    if not isinstance(chunk, dict):
+        raise ModelReplyMalformed(f"a piece of the stream is not an object: {data[:200]!r}")
+    if chunk.get("error"):
+        raise refusal(500, data)
+    choices = chunk.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else {}
+    return choice if isinstance(choice, dict) else {}
+
+
+def _grow(message: Message, delta: JsonValue) -> None:
+    """Text is put end to end, calls are grown by their index, anything else is taken as it comes."""
+    for name, value in delta.items() if isinstance(delta, dict) else ():
+        if name == "tool_calls" and isinstance(value, list):
+            calls = message.setdefault("tool_calls", [])
+            for part in value:
+                _grow_call(calls, part)
+            continue
+        before = message.get(name)
+        if name != "role" and isinstance(before, str) and isinstance(value, str):
+            message[name] = before + value
+        elif value is not None or name not in message:
+            message[name] = value
+
+
+def _grow_call(calls: JsonValue, part: JsonValue) -> None:
+    if not isinstance(calls, list) or not isinstance(part, dict):
+        return
+    index = part.get("index")
+    place = index if isinstance(index, int) and 0 <= index <= len(calls) else len(calls)
+    if place == len(calls):
+        calls.append({"type": "function", "function": {"name": "", "arguments": ""}})
+    call = calls[place]
+    function = part.get("function")
+    if not isinstance(call, dict):
+        return
+    for name, value in part.items():
+        if name not in ("index", "function") and value is not None:
+            call[name] = value
+    grown = call.get("function")
+    for name, value in function.items() if isinstance(function, dict) else ():
+        if isinstance(grown, dict) and isinstance(value, str):
+            grown[name] = str(grown.get(name) or "") + value
