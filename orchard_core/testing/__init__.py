@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from orchard_core.testing._front import *  # noqa: F403
 
 _MODULES = {
+    "collect": ("evidence_of",),
     "fakes.blobs": ("FakeBlobs",),
     "fakes.chat": ("chat",),
     "fakes.feed": ("FakeFeed",),
@@ -27,7 +28,14 @@ _MODULES = {
     "fakes.tool": ("FakeTool",),
     "fakes.trainer": ("FakeTrainer",),
     "fakes.upstream": ("FakeUpstream",),
+    "suites.model.http_upstream": ("HttpUpstreamSuite",),
+    "suites.model.model": ("ModelSuite",),
+    "suites.model.server": ("Behaviour", "ModelServer", "model_server"),
+    "suites.model.upstream": ("UpstreamSuite",),
+    "suites.reward": ("RewardSuite",),
     "suites.sandbox.suite": ("SandboxSuite",),
+    "suites.taskset": ("TaskSetSuite",),
+    "suites.trainer": ("TrainerSuite",),
 }
 """Where each public name lives, below this package."""
 

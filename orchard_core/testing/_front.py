@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchard_core.testing.collect import evidence_of as evidence_of
 from orchard_core.testing.fakes.blobs import FakeBlobs as FakeBlobs
 from orchard_core.testing.fakes.chat import chat as chat
 from orchard_core.testing.fakes.feed import FakeFeed as FakeFeed
@@ -20,4 +21,13 @@ from orchard_core.testing.fakes.taskset import FakeTaskSet as FakeTaskSet
 from orchard_core.testing.fakes.tool import FakeTool as FakeTool
 from orchard_core.testing.fakes.trainer import FakeTrainer as FakeTrainer
 from orchard_core.testing.fakes.upstream import FakeUpstream as FakeUpstream
+from orchard_core.testing.suites.model.http_upstream import HttpUpstreamSuite as HttpUpstreamSuite
+from orchard_core.testing.suites.model.model import ModelSuite as ModelSuite
+from orchard_core.testing.suites.model.server import Behaviour as Behaviour
+from orchard_core.testing.suites.model.server import ModelServer as ModelServer
+from orchard_core.testing.suites.model.server import model_server as model_server
+from orchard_core.testing.suites.model.upstream import UpstreamSuite as UpstreamSuite
+from orchard_core.testing.suites.reward import RewardSuite as RewardSuite
 from orchard_core.testing.suites.sandbox.suite import SandboxSuite as SandboxSuite
+from orchard_core.testing.suites.taskset import TaskSetSuite as TaskSetSuite
+from orchard_core.testing.suites.trainer import TrainerSuite as TrainerSuite

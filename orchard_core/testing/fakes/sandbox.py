@@ -21,7 +21,7 @@ from orchard_core.errors import (
     SandboxUnsupported,
     UserUnknown,
 )
-from orchard_core.sandbox.contract import Command
+from orchard_core.sandbox.contract import Command, Sandbox
 from orchard_core.testing.fakes.files import FakeFiles, unpack_checked
 from orchard_core.testing.fakes.process import FakeProcess, end_marked
 from orchard_core.types.model import ModelEndpoint
@@ -196,7 +196,7 @@ class FakeSandbox:
         self._touch()
         return await self._copier.save(self)
 
-    async def fork(self, count: int) -> builtins.list[FakeSandbox]:
+    async def fork(self, count: int) -> builtins.list[Sandbox]:
         """See Sandbox."""
         saved = await self.snapshot()
         return [await self._copier.create(self._spec, restore=saved) for _ in range(count)]

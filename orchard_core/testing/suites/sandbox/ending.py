@@ -115,7 +115,7 @@ class EndingSuite(ShellSuiteBase):
 
 
 async def _time_out(sandbox: Sandbox, command: str) -> None:
-    """Let a command run into its limit, a longer one where the machine is too busy to have started its child."""
+    """Let a command run into its limit; a longer one where a busy machine had not started its child."""
     for limit in (0.6, 3, 15):
         assert (await sandbox.exec(command, timeout=limit)).timed_out
         if await written(sandbox, "pid"):
