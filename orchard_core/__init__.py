@@ -26,7 +26,13 @@ _MODULES = {
     "orchard_core.reward.contract": ("Blobs", "Evidence", "Grading", "Reward"),
     "orchard_core.rollout.sampler": ("Done", "Drop", "FixedSampler", "GroupSampler", "More", "PoolEntry"),
     "orchard_core.sandbox.contract": ("Command", "Process", "Sandbox", "SandboxProvider"),
+    "orchard_core.reward.script": ("ScriptReward", "VerifierScript"),
     "orchard_core.tasks.contract": ("TaskSet", "Tool"),
+    "orchard_core.tasks.doctor": ("Attempt", "Diagnosis", "Quarantine", "Verdict", "examine", "quarantine"),
+    "orchard_core.tasks.harbor.config": ("HarborConfig",),
+    "orchard_core.tasks.harbor.taskset": ("HarborTaskSet",),
+    "orchard_core.tasks.harbor.write": ("TaskFiles", "write_task"),
+    "orchard_core.tasks.solution": ("split_script",),
     "orchard_core.trainer.contract": (
         "Checkpoint", "Feed", "RolloutFeed", "ScoredSample", "TrainRequest", "Trainer",
     ),

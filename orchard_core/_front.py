@@ -23,6 +23,8 @@ from orchard_core.reward.contract import Blobs as Blobs
 from orchard_core.reward.contract import Evidence as Evidence
 from orchard_core.reward.contract import Grading as Grading
 from orchard_core.reward.contract import Reward as Reward
+from orchard_core.reward.script import ScriptReward as ScriptReward
+from orchard_core.reward.script import VerifierScript as VerifierScript
 from orchard_core.rollout.sampler import Done as Done
 from orchard_core.rollout.sampler import Drop as Drop
 from orchard_core.rollout.sampler import FixedSampler as FixedSampler
@@ -35,6 +37,17 @@ from orchard_core.sandbox.contract import Sandbox as Sandbox
 from orchard_core.sandbox.contract import SandboxProvider as SandboxProvider
 from orchard_core.tasks.contract import TaskSet as TaskSet
 from orchard_core.tasks.contract import Tool as Tool
+from orchard_core.tasks.doctor import Attempt as Attempt
+from orchard_core.tasks.doctor import Diagnosis as Diagnosis
+from orchard_core.tasks.doctor import Quarantine as Quarantine
+from orchard_core.tasks.doctor import Verdict as Verdict
+from orchard_core.tasks.doctor import examine as examine
+from orchard_core.tasks.doctor import quarantine as quarantine
+from orchard_core.tasks.harbor.config import HarborConfig as HarborConfig
+from orchard_core.tasks.harbor.taskset import HarborTaskSet as HarborTaskSet
+from orchard_core.tasks.harbor.write import TaskFiles as TaskFiles
+from orchard_core.tasks.harbor.write import write_task as write_task
+from orchard_core.tasks.solution import split_script as split_script
 from orchard_core.trainer.contract import Checkpoint as Checkpoint
 from orchard_core.trainer.contract import Feed as Feed
 from orchard_core.trainer.contract import RolloutFeed as RolloutFeed

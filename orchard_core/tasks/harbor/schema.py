@@ -135,7 +135,8 @@ class OrchardSection(Section):
     """Absolute paths inside that the tests need; added to the top-level `artifacts`."""
     files: str | None = None
     """Directory, relative to the task, whose content is put into the workdir before the agent starts. By
-    default environment/files; without that, and without an image, environment itself but for setup.sh."""
+    default environment/files; without that, and without an image, environment itself but for setup.sh.
+    Empty: nothing."""
     setup: str = "environment/setup.sh"
     """Script, relative to the task, run inside the sandbox in the workdir before the agent starts."""
     setup_timeout_sec: float = Field(default=120.0, gt=0)

@@ -33,6 +33,8 @@ async def prepared(task: HarborTask, sandbox: Sandbox) -> AsyncIterator[Sequence
 async def _put_files(task: HarborTask, sandbox: Sandbox) -> None:
     workdir, environment = task.task.workdir, task.root / "environment"
     named = task.toml.orchard.files
+    if named == "":
+        return
     if named is not None and not (task.root / named).is_dir():
         raise TaskInvalid(f"{task.task.id} has no directory {named}, which its [orchard] table names")
     files = task.root / (named or "environment/files")

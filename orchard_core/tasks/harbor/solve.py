@@ -12,6 +12,7 @@ from pathlib import Path
 from orchard_core.errors import TaskInvalid
 from orchard_core.tasks.harbor.read import HarborTask
 from orchard_core.tasks.harbor.scan import read_text
+from orchard_core.tasks.shell import Unsure, pieces
 from orchard_core.tasks.solution import split_script
 from orchard_core.types.task import Solution, SolutionStep
 
@@ -20,7 +21,8 @@ PLACE = "/solution"
 BUNDLE_LIMIT = 1 << 20
 """Bytes of a solution directory that may travel inside a command."""
 
-_NEEDS_ITS_PLACE = re.compile(r"\$\{?(?:0|BASH_SOURCE)\b|/solution\b|/oracle\b")
+_ITS_NAME = re.compile(r"\$\{?(?:0|BASH_SOURCE)\b")
+_ITS_PLACE = re.compile(r"/(?:solution|oracle)\b")
 _SHELL = re.compile(r"^#!\s*\S*?(?:/env\s+)?(?:\S*/)?(?:ba|da|a)?sh\b")
 
 
@@ -45,9 +47,17 @@ def _script_steps(script: Path) -> tuple[SolutionStep, ...]:
     alone = all(path == script for path in script.parent.rglob("*"))
     first = text.split("\n", 1)[0]
     in_shell = not first.startswith("#!") or _SHELL.match(first)
-    if alone and in_shell and not _NEEDS_ITS_PLACE.search(text):
+    if alone and in_shell and not _needs_its_place(text):
         return split_script(text)
     return _bundled(script.parent, text, first if first.startswith("#!") else "#!/bin/sh")
+
+
+def _needs_its_place(script: str) -> bool:
+    try:
+        live = "".join(piece.live for piece in pieces(script))
+    except Unsure:
+        live = script
+    return bool(_ITS_NAME.search(live) or _ITS_PLACE.search(script))
 
 
 def _bundled(directory: Path, script: str, shebang: str) -> tuple[SolutionStep, ...]:

@@ -16,15 +16,16 @@ from orchard_core.tasks.harbor.read import HarborTask, read_task
 from orchard_core.tasks.harbor.scan import printable
 from orchard_core.tasks.harbor.session import prepared
 from orchard_core.tasks.harbor.solve import solution_of
-from orchard_core.types.sandbox import FileInput, Mount, SandboxSpec
+from orchard_core.types.sandbox import FileInput, ImageRef, Mount, SandboxSpec
 from orchard_core.types.task import Solution, Task
 
 
 class HarborTaskSet:
     """Reads task directories once, when they are first asked for.
 
-    `mounts`, `files` and `env` are added to every sandbox. They come from the program that makes the
-    object, never from a task file: what of this machine is shown inside is not for a task to say.
+    `mounts`, `files` and `env` are added to every sandbox, and `image` replaces the host's files where a
+    task names no image. They come from the program that makes the object, never from a task file: what of
+    this machine is shown inside is not for a task to say.
     """
 
     def __init__(
@@ -35,11 +36,13 @@ class HarborTaskSet:
         mounts: tuple[Mount, ...] = (),
         files: tuple[FileInput, ...] = (),
         env: Mapping[str, str] | None = None,
+        image: ImageRef | None = None,
     ):
         self._config = config
         self._name = name or f"harbor:{config.path}"
         self._added = {"mounts": mounts, "files": files}
         self._env = dict(env or {})
+        self._image = image
         self._found: dict[str, HarborTask] | None = None
         self._problems: list[str] = []
 
@@ -64,7 +67,8 @@ class HarborTaskSet:
     def spec(self, task: Task) -> SandboxSpec:
         """The sandbox the task needs."""
         spec = self._of(task).spec
-        return spec.model_copy(update={**self._added, "env": {**self._env, **spec.env}})
+        image = self._image if self._image and spec.image.kind == "host" else spec.image
+        return spec.model_copy(update={**self._added, "image": image, "env": {**self._env, **spec.env}})
 
     def session(self, task: Task, sandbox: Sandbox) -> AbstractAsyncContextManager[Sequence[Tool]]:
         """Upload the task's files and run its set-up script inside; it brings no tools."""

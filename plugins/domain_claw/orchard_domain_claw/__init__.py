@@ -1,0 +1,1 @@
+"""Personal-assistant task sets for Orchard."""
