@@ -12,8 +12,8 @@ _SHORTEST_PAUSE_S = 0.02
 
 
 async def watch_lifetime(sandbox: AgentSandbox) -> None:
-    """End the sandbox when its TTL has passed, or its idle TTL without a call, a running command, or a request
-    by another program that holds an endpoint of it."""
+    """End the sandbox when its TTL has passed, or its idle TTL without a call, a running command, or a
+    request by another program that holds an endpoint of it."""
     spec = sandbox.spec
     deadline = time.monotonic() + spec.ttl_s
     idle_ttl = spec.ttl_s if spec.idle_ttl_s is None else spec.idle_ttl_s

@@ -10,8 +10,8 @@ _BACKLOG = 256
 
 
 def listen_at(path: Path) -> socket.socket:
-    """A listening socket at `path`, replacing what was there; the name may be longer than the kernel's 108 bytes.
-    Raises OSError."""
+    """A listening socket at `path`, replacing what was there; the name may be longer than the kernel's 108
+    bytes. Raises OSError."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

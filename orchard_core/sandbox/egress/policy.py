@@ -15,11 +15,12 @@ _DENIED_V4 = tuple(
     ipaddress.IPv4Network(text)
     for text in (
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
-        "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
-        "203.0.113.0/24", "224.0.0.0/3", "168.63.129.16/32",
+        "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15",
+        "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3", "168.63.129.16/32",
     )
 )  # fmt: skip
-"""IANA's special-purpose registry, multicast and reserved space, and a cloud's metadata server outside of both."""
+"""IANA's special-purpose registry, multicast and reserved space, and a cloud's metadata server outside of
+both."""
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
 _DENIED_V6 = tuple(
     ipaddress.IPv6Network(text)

@@ -13,17 +13,17 @@ from pathlib import Path
 from orchard_core.sandbox.local.account import ROOT
 
 _ETC = (
-    "alternatives", "bash.bashrc", "bash_completion.d", "ca-certificates", "ca-certificates.conf", "crypto-policies",
-    "debian_version", "default/locale", "fonts", "gai.conf", "host.conf", "inputrc", "java-*", "ld.so.cache",
-    "ld.so.conf", "ld.so.conf.d", "lsb-release", "locale.alias", "locale.conf", "localtime", "login.defs", "magic",
-    "magic.mime", "mime.types", "os-release", "pki/ca-trust/extracted", "pki/tls/certs", "profile", "protocols",
-    "python3", "python3.*", "redhat-release", "rpc", "services", "shells", "skel", "ssl/cert.pem", "ssl/certs",
-    "ssl/openssl.cnf", "terminfo", "timezone", "vim",
+    "alternatives", "bash.bashrc", "bash_completion.d", "ca-certificates", "ca-certificates.conf",
+    "crypto-policies", "debian_version", "default/locale", "fonts", "gai.conf", "host.conf", "inputrc",
+    "java-*", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "lsb-release", "locale.alias", "locale.conf",
+    "localtime", "login.defs", "magic", "magic.mime", "mime.types", "os-release", "pki/ca-trust/extracted",
+    "pki/tls/certs", "profile", "protocols", "python3", "python3.*", "redhat-release", "rpc", "services",
+    "shells", "skel", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "vim",
 )  # fmt: skip
 _FILES = {
     "etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "etc/hostname": "sandbox\n",
-    "etc/resolv.conf": "# This sandbox has no name service; a proxy, where there is one, resolves names itself.\n",
+    "etc/resolv.conf": "# There is no name service here; a proxy, where there is one, resolves names.\n",
     "etc/nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
     "services: files\nprotocols: files\n",
     "etc/passwd": ROOT.passwd,
@@ -31,16 +31,16 @@ _FILES = {
 }
 _DIRECTORIES = {
     "dev": 0o755, "etc": 0o755, "home": 0o755, "mnt": 0o755, "opt": 0o755, "proc": 0o755, "root": 0o700,
-    "run": 0o755, "srv": 0o755, "tmp": 0o1777, "usr": 0o755, "var": 0o755, "var/cache": 0o755, "var/lib": 0o755,
-    "var/log": 0o755, "var/tmp": 0o1777, "workspace": 0o755,
+    "run": 0o755, "srv": 0o755, "tmp": 0o1777, "usr": 0o755, "var": 0o755, "var/cache": 0o755,
+    "var/lib": 0o755, "var/log": 0o755, "var/tmp": 0o1777, "workspace": 0o755,
 }  # fmt: skip
 _TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _LARGEST = 4 << 20
 
 
 def build_base(base: Path, host: Path = Path("/")) -> list[tuple[str, Path]]:
-    """Fill `base`, and return (name, source) of the host's directories to lay over it: /usr, and /bin, /lib and
-    the like where they are not mere links into /usr."""
+    """Fill `base`, and return (name, source) of the host's directories to lay over it: /usr, and /bin,
+    /lib and the like where they are not mere links into /usr."""
     for name, mode in _DIRECTORIES.items():
         (base / name).mkdir(parents=True, exist_ok=True)
         (base / name).chmod(mode)

@@ -172,7 +172,8 @@ def _v2_slots(mount_point: Path, own: Path, name: str) -> dict[str, Path]:
     """The nearest ancestor that is delegated to us and may hand its controllers on.
 
     A cgroup with processes cannot, except the root, so the own one is seldom the right one; its parent, in a
-    systemd user session, is. Moving a process needs write access to the common ancestor, which is that parent.
+    systemd user session, is. Moving a process needs write access to the common ancestor, which is that
+    parent.
     """
     ancestors = [own, *own.parents]
     for parent in ancestors[: len(ancestors) - len(mount_point.parents)]:

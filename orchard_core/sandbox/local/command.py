@@ -17,7 +17,8 @@ PATH_INSIDE = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CAPABILITIES = (
     "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT",
 )  # fmt: skip
-"""Over what belongs to the sandbox's own namespaces only; what mounting and networking need is not among them."""
+"""Over what belongs to the sandbox's own namespaces only; what mounting and networking need is not among
+them."""
 _MASKED = ("kcore", "keys", "latency_stats", "sched_debug", "scsi", "sysrq-trigger", "timer_list")
 _RESERVED = ("/", "/proc", "/dev", AGENT_INSIDE)
 

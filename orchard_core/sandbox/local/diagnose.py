@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from orchard_core.errors import SandboxUnavailable
 
 _OTHERWISE = (
-    "or use another provider: a container (`--sandbox container`, package orchard-sandbox-container), a remote one "
-    "(package orchard-env), or, without any isolation and for trusted commands only, `--sandbox process`"
+    "or use another provider: a container (`--sandbox container`, package orchard-sandbox-container), a "
+    "remote one (package orchard-env), or, without any isolation and for trusted commands only, "
+    "`--sandbox process`"
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Something that keeps an ordinary process from making namespaces."""
+
+    reason: str
+    """What it is."""
+    way_out: str
+    """The command that mends it."""
+
+
 def unavailable(said: str, *, bwrap: Path, root: Path = Path("/")) -> SandboxUnavailable:
-    """The error for a bubblewrap that failed with the words `said`. `root` is where /proc and /run are found."""
-    causes = _causes(bwrap, root)
-    reasons = "; ".join(reason for reason, _ in causes) or "the kernel refused without a known reason"
-    ways = [way for _, way in causes] or [
+    """The error for a bubblewrap that failed with the words `said`. `root` is where /proc and /run are
+    found."""
+    found = find_obstacles(bwrap, root)
+    reasons = "; ".join(obstacle.reason for obstacle in found) or "the kernel refused without a known reason"
+    ways = [obstacle.way_out for obstacle in found] or [
         "see `bwrap --unshare-all --bind / / true` for the kernel's own words"
     ]
     words = said.strip() or "nothing"
@@ -26,49 +39,45 @@ def unavailable(said: str, *, bwrap: Path, root: Path = Path("/")) -> SandboxUna
     )
 
 
-def _causes(bwrap: Path, root: Path) -> list[tuple[str, str]]:
-    """(reason, way out) of each obstacle found."""
-    found: list[tuple[str, str]] = []
+def find_obstacles(bwrap: Path, root: Path) -> list[Obstacle]:
+    """Every known obstacle of this host, whether or not it was the one."""
     sysctl = root / "proc/sys"
+    found: list[Obstacle] = []
     if _number(sysctl / "kernel/apparmor_restrict_unprivileged_userns") == 1:
-        found.append(
-            (
-                "AppArmor restricts unprivileged user namespaces (kernel.apparmor_restrict_unprivileged_userns=1)",
-                f"allow this program alone: {_apparmor_profile(bwrap)}; or allow all: "
-                "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-            )
-        )
+        found.append(_apparmor(bwrap))
     if _number(sysctl / "kernel/unprivileged_userns_clone") == 0:
-        found.append(
-            (
-                "unprivileged user namespaces are off (kernel.unprivileged_userns_clone=0)",
-                "sudo sysctl kernel.unprivileged_userns_clone=1",
-            )
-        )
+        found.append(_sysctl("kernel.unprivileged_userns_clone", 0, 1))
     if _number(sysctl / "user/max_user_namespaces") == 0:
-        found.append(
-            (
-                "no user namespaces are allowed (user.max_user_namespaces=0)",
-                "sudo sysctl user.max_user_namespaces=15000",
-            )
-        )
+        found.append(_sysctl("user.max_user_namespaces", 0, 15000))
     if _in_container(root):
-        found.append(
-            (
-                "this process runs in a container whose seccomp or AppArmor profile forbids namespaces or mounts",
-                "start the container with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined "
-                "--security-opt systempaths=unconfined` (podman: `--security-opt unmask=ALL`), or `--privileged`; in "
-                "Kubernetes set `procMount: Unmasked` and `seccompProfile: Unconfined`",
-            )
-        )
+        found.append(_container())
     return found
 
 
-def _apparmor_profile(bwrap: Path) -> str:
+def _sysctl(name: str, value: int, better: int) -> Obstacle:
+    return Obstacle(
+        reason=f"user namespaces are switched off ({name}={value})", way_out=f"sudo sysctl {name}={better}"
+    )
+
+
+def _apparmor(bwrap: Path) -> Obstacle:
+    name = "kernel.apparmor_restrict_unprivileged_userns"
     profile = f"abi <abi/4.0>, profile orchard-bwrap {bwrap} flags=(unconfined) {{ userns, }}"
-    return (
-        f"echo '{profile}' | sudo tee /etc/apparmor.d/orchard-bwrap && sudo apparmor_parser -r "
-        "/etc/apparmor.d/orchard-bwrap"
+    path = "/etc/apparmor.d/orchard-bwrap"
+    return Obstacle(
+        reason=f"AppArmor restricts unprivileged user namespaces ({name}=1)",
+        way_out=f"allow this program alone: echo '{profile}' | sudo tee {path} "
+        f"&& sudo apparmor_parser -r {path}; or allow all: sudo sysctl {name}=0",
+    )
+
+
+def _container() -> Obstacle:
+    return Obstacle(
+        reason="this process runs in a container whose profile forbids namespaces or mounts",
+        way_out="start the container with `--security-opt seccomp=unconfined "
+        "--security-opt apparmor=unconfined --security-opt systempaths=unconfined` "
+        "(podman: `--security-opt unmask=ALL`), or `--privileged`; in Kubernetes set `procMount: Unmasked` "
+        "and `seccompProfile: Unconfined`",
     )
 
 

@@ -110,8 +110,8 @@ def _trial(host: LocalHost) -> None:
     try:
         layers = make_layers(box, ImageRef(kind="host"), host.image, ROOT, overlays=host.overlays)
         plan = Plan(
-            sandbox_id="trial", layers=layers, mounts=(), account=ROOT, env=environment(ROOT, {}), workdir="/",
-            agent=host.agent,
+            sandbox_id="trial", layers=layers, mounts=(), account=ROOT, env=environment(ROOT, {}),
+            workdir="/", agent=host.agent,
         )  # fmt: skip
         group = host.cgroups.create("trial", {})
         launched = launch(host.bwrap, plan, box, secrets.token_urlsafe(24), LimitPlan(), group, host.seccomp)

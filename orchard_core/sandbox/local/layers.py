@@ -68,7 +68,8 @@ def make_layers(
 
 
 def _shown(box: Path, name: str, path: Path) -> Layer:
-    """Writable where the files are ours: another owner's have no name inside and could not be changed anyway."""
+    """Writable where the files are ours: another owner's have no name inside and could not be changed
+    anyway."""
     if path.stat().st_uid == os.geteuid():
         return _overlay(box, name, f"/{name}", path)
     return Layer(target=f"/{name}", lower=path, upper=None)

@@ -23,7 +23,10 @@ _MENDS = {
     "pids": "leave pids out",
     "disk": "leave disk_mb out",
 }
-_DELEGATE = "give this process a cgroup of its own (`systemd-run --user --scope -p Delegate=yes ...`, or run as root), or "
+_DELEGATE = (
+    "give this process a cgroup of its own (`systemd-run --user --scope -p Delegate=yes ...`, or run as "
+    "root), or "
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +45,9 @@ def enforcers(cgroup_limits: Mapping[str, str]) -> dict[str, str]:
     """What enforces each limit on this host.
 
     Without cgroups, memory falls back on RLIMIT_DATA, which holds for each process alone, and pids on
-    RLIMIT_NPROC, which counts per user namespace since Linux 5.14 but never binds host root. disk is measured:
-    RLIMIT_FSIZE stops a file that outgrows the limit at once, the sum of all files is looked at every few
-    seconds. cpu has no fallback.
+    RLIMIT_NPROC, which counts per user namespace since Linux 5.14 but never binds host root. disk is
+    measured: RLIMIT_FSIZE stops a file that outgrows the limit at once, the sum of all files is looked at
+    every few seconds. cpu has no fallback.
     """
     found = {"memory": "rlimit", "disk": "measured"}
     if os.geteuid() != 0 and _kernel() >= (5, 14):

@@ -101,9 +101,11 @@ class LocalProvider:
             self._host = self._spawner = None
 
     async def _open(self) -> LocalHost:
+        if self._host is not None:
+            return self._host
         async with self._opening:
             if self._host is None:
-                # The kernel ends a sandbox with the thread that started it: these live as long as the provider.
+                # The kernel ends a sandbox with the thread that started it: these live with the provider.
                 self._spawner = ThreadPoolExecutor(_SPAWNERS, thread_name_prefix="orchard-local")
                 self._host = await asyncio.get_running_loop().run_in_executor(self._spawner, self._find_host)
             return self._host

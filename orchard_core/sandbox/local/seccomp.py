@@ -1,8 +1,9 @@
 """A small system-call filter that closes what namespaces leave open.
 
-Kernel keyrings, BPF, performance events and io_uring are not namespaced, or have a history of breaking out; socket
-families other than Unix, IP, netlink and packet (vsock above all) ignore network namespaces; nested user
-namespaces widen what the kernel exposes. Everything else stays allowed: tasks may debug, trace and serve.
+Kernel keyrings, BPF, performance events and io_uring are not namespaced, or have a history of breaking
+out; socket families other than Unix, IP, netlink and packet (vsock above all) ignore network namespaces;
+nested user namespaces widen what the kernel exposes. Everything else stays allowed: tasks may debug, trace
+and serve.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class _Abi:
     audit: int
     """The kernel's name of the architecture."""
     denied: tuple[int, ...]
-    """add_key, request_key, keyctl, perf_event_open, open_by_handle_at, bpf, userfaultfd, kexec, kernel modules,
-    io_uring; and i386's socketcall, whose family cannot be read by a filter."""
+    """add_key, request_key, keyctl, perf_event_open, open_by_handle_at, bpf, userfaultfd, kexec, kernel
+    modules, io_uring; and i386's socketcall, whose family cannot be read by a filter."""
     socket: int
     """Number of socket(family, ...)."""
     clone: int

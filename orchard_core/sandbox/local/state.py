@@ -1,7 +1,7 @@
 """Where sandboxes keep their files on the host, and the lease that shows whether their driver lives.
 
     ROOT/lock                     taken for a moment to register a driver or to claim a dead one
-    ROOT/drivers/ID/lease         locked (flock) as long as the driver lives; the kernel frees it, kill -9 included
+    ROOT/drivers/ID/lease         locked (flock) as long as the driver lives; the kernel frees it, always
     ROOT/drivers/ID/cgroups.json  cgroup directories to remove with it
     ROOT/drivers/ID/base/         the host image's own small root
     ROOT/drivers/ID/boxes/BOX/    writable layers, socket and log of one sandbox

@@ -1,8 +1,9 @@
 """The process provider: commands run on this machine as they are, as the driver's own user.
 
-For trusted commands only, and only when it is asked for by name. Paths are the host's own. `/workspace`, which
-cannot be made here, stands for a fresh directory: commands run in it, and `sandbox.spec.workdir` tells where it
-is. Any other working directory must exist. The network is the host's, also for a spec that leaves `none` as it is.
+For trusted commands only, and only when it is asked for by name. Paths are the host's own. `/workspace`,
+which cannot be made here, stands for a fresh directory: commands run in it, and `sandbox.spec.workdir`
+tells where it is. Any other working directory must exist. The network is the host's, also for a spec that
+leaves `none` as it is.
 """
 
 from __future__ import annotations
