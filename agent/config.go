@@ -78,7 +78,9 @@ func (c *Config) readToken(fd int, path string) (err error) {
 		if file, err = os.OpenFile(path, os.O_RDONLY|syscall.O_CLOEXEC, 0); err != nil {
 			return err
 		}
-		_ = os.Remove(path)
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+			_ = os.Remove(path)
+		}
 	}
 	defer file.Close()
 	raw, err := io.ReadAll(io.LimitReader(file, tokenMax+1))

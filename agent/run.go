@@ -103,7 +103,14 @@ func closeAll(files []*os.File) {
 
 func (r *Run) openInput() (input *os.File, err error) {
 	if r.spec.Stdin == "" {
-		return os.Open("/dev/null")
+		if input, err = os.Open(os.DevNull); err == nil {
+			return input, nil
+		}
+		stdin, input, err := newStdin() // an image without /dev: an input that is at its end
+		if err == nil {
+			stdin.End()
+		}
+		return input, err
 	}
 	r.stdin, input, err = newStdin()
 	return input, err

@@ -83,8 +83,8 @@ func (x *extraction) all(archive *tar.Reader) error {
 }
 
 func invalidArchive(err error) error {
-	if errors.Is(err, tar.ErrHeader) {
-		return fault(http.StatusUnprocessableEntity, "archive_invalid", "not a tar archive: %v", err)
+	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fault(http.StatusUnprocessableEntity, "archive_invalid", "not a whole tar archive: %v", err)
 	}
 	if errors.Is(err, tar.ErrInsecurePath) {
 		return fault(http.StatusUnprocessableEntity, "archive_escape", "%v", err)
@@ -105,7 +105,7 @@ func escapeFault(header *tar.Header, err error) error {
 	if isEscape(err) {
 		return escapes(header)
 	}
-	return err
+	return invalidArchive(err)
 }
 
 // inside tells whether a name stays beneath the directory; a link's target is taken from the link's own place.

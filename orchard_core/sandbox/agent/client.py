@@ -7,6 +7,7 @@ import contextlib
 import json
 import uuid
 from collections.abc import AsyncIterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from orchard_core.errors import AgentRefused, SandboxError
@@ -33,6 +34,11 @@ class AgentClient(AgentFiles, AgentTrees):
         super().__init__(AgentLink(endpoint))
         self._forwards: list[Forward] = []
         self._tunnels: list[Tunnel] = []
+
+    @property
+    def endpoint(self) -> AgentEndpoint:
+        """What it was made from. It holds the root token: give others what `mint_token` returns."""
+        return self._link.endpoint
 
     async def __aenter__(self) -> AgentClient:
         return self
@@ -189,8 +195,7 @@ class AgentClient(AgentFiles, AgentTrees):
         """An endpoint whose token may use commands and files only, for `ttl_s` seconds or for good."""
         query = {"ttl": None if ttl_s is None else max(1, int(ttl_s))}
         said = json.loads((await self._link.call("POST", "/v1/tokens", query))[1])
-        own = self._link.endpoint
-        return AgentEndpoint(url=own.url, token=said["token"], sandbox_id=own.sandbox_id)
+        return replace(self.endpoint, token=said["token"])
 
     async def revoke_token(self, token: str) -> None:
         """End a token that was minted."""

@@ -120,5 +120,3 @@ def scratch(binary: Path, tmp_path: Path) -> list[str]:
         *("--ro-bind", str(image), "/", "--proc", "/proc", "--dev", "/dev"),
         *("--ro-bind", str(binary), "/agent", "--bind", "SOCKETS", "/sockets", "--clearenv"),
     ]
-
-

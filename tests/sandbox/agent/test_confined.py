@@ -25,6 +25,15 @@ async def test_an_image_with_nothing_in_it_runs_argv(launch: Launch, scratch: li
     assert {entry.name for entry in await client.list("/")} >= {"agent", "proc"}
 
 
+async def test_an_image_without_dev_or_proc_runs_argv(launch: Launch, scratch: list[str]) -> None:
+    bare = [word for word in scratch if word not in ("--proc", "/proc", "--dev", "/dev")]
+    client = await launch(prefix=bare, **PLACE)
+    result = await client.exec(["/agent", "--version"], timeout=10)
+    assert (result.exit_code, result.stdout) == (0, b"1\n")
+    assert (await client.metrics()).rss_bytes == -1
+    await client.kill_all()
+
+
 async def test_a_read_only_root_takes_large_scripts_and_outputs(launch: Launch, confine: Confine) -> None:
     client = await launch(prefix=confine(), **PLACE)
     assert (await client.exec("touch /file")).exit_code == 1
@@ -76,7 +85,9 @@ async def test_kill_all_leaves_only_the_agent(launch: Launch, confine: Confine) 
 
 async def test_a_command_inside_cannot_reach_the_token(launch: Launch, confine: Confine) -> None:
     client = await launch(prefix=confine(), **PLACE)
-    result = await client.exec("readlink /proc/1/fd/0 /proc/1/fd/3; cat /proc/1/environ; head -c 1 /proc/1/mem")
+    result = await client.exec(
+        "readlink /proc/1/fd/0 /proc/1/fd/3; cat /proc/1/environ; head -c 1 /proc/1/mem"
+    )
     assert result.stdout == b""
     assert result.stderr_text.count("ermission denied") == 2
 
@@ -94,9 +105,7 @@ async def test_loopback_is_up_in_a_network_of_its_own(launch: Launch, confine: C
     assert tunnel.address.host == "127.0.0.1"
 
 
-async def test_root_with_every_capability_still_cannot_look_in(
-    launch: Launch, confine: Confine
-) -> None:
+async def test_root_with_every_capability_still_cannot_look_in(launch: Launch, confine: Confine) -> None:
     if os.geteuid():
         pytest.skip("needs root outside")
     prefix = [part for part in confine("--cap-add", "ALL") if part not in ("--cap-drop",)]

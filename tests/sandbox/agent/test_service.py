@@ -1,0 +1,246 @@
+"""Who may call, how the agent comes up, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchard_core.errors import (
+    AgentRefused,
+    ConfigError,
+    SandboxConnectionLost,
+    SandboxError,
+    SandboxGone,
+    SandboxUnavailable,
+)
+from orchard_core.sandbox.agent import AgentAddress, AgentClient, agent_binary
+from orchard_core.types.sandbox import AgentEndpoint
+
+Launch = Callable[..., Awaitable[AgentClient]]
+Processes = list[subprocess.Popen[bytes]]
+
+
+@pytest.mark.parametrize("change", [{"token": "wrong" * 8}, {"token": ""}, {"sandbox_id": "another"}])
+async def test_every_call_needs_the_token_and_the_sandbox_id(
+    agent: AgentClient, tmp_path: Path, change: dict[str, str]
+) -> None:
+    stranger = AgentClient(replace(agent.endpoint, **change))
+    for call in (
+        stranger.health,
+        stranger.metrics,
+        stranger.kill_all,
+        stranger.mint_token,
+        lambda: stranger.exec(["touch", str(tmp_path / "touched")]),
+        lambda: stranger.write(str(tmp_path / "touched"), b"x"),
+        lambda: stranger.list("/"),
+        lambda: stranger.tunnel("/nowhere"),
+    ):
+        with pytest.raises(AgentRefused):
+            await call()
+    assert not (tmp_path / "touched").exists()
+    await stranger.close()
+
+
+async def test_a_minted_token_may_work_but_not_rule(agent: AgentClient, tmp_path: Path) -> None:
+    async with AgentClient(await agent.mint_token()) as worker:
+        assert (await worker.exec("echo hi")).stdout == b"hi\n"
+        await worker.write(str(tmp_path / "file"), b"x")
+        for call in (
+            worker.kill_all,
+            worker.mint_token,
+            lambda: worker.tunnel("/nowhere"),
+            lambda: worker.revoke_token("x"),
+        ):
+            with pytest.raises(AgentRefused):
+                await call()
+        await worker.shutdown()
+    assert (await agent.health()).sandbox == "box"
+
+
+async def test_a_minted_token_ends_when_it_is_revoked_or_old(agent: AgentClient) -> None:
+    short, revoked = await agent.mint_token(ttl_s=1), await agent.mint_token()
+    await agent.revoke_token(revoked.token)
+    await agent.revoke_token(agent.endpoint.token)
+    async with AgentClient(revoked) as worker:
+        with pytest.raises(AgentRefused):
+            await worker.health()
+    await asyncio.sleep(1.1)
+    async with AgentClient(short) as worker:
+        with pytest.raises(AgentRefused):
+            await worker.health()
+    assert (await agent.health()).running == 0
+
+
+async def test_no_secret_shows_on_the_command_line_or_in_a_repr(
+    agent: AgentClient, processes: Processes
+) -> None:
+    line = Path(f"/proc/{processes[0].pid}/cmdline").read_bytes()
+    assert agent.endpoint.token.encode() not in line
+    assert agent.endpoint.token not in repr(agent.endpoint)
+
+
+async def test_the_token_may_come_from_a_file_that_then_vanishes(binary: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    secret.write_text("a-token-from-a-file\n")
+    command = [binary, "--listen", f"unix:{tmp_path}/s", "--sandbox-id", "x", "--token-file", secret]
+    with subprocess.Popen(command) as process:
+        endpoint = AgentEndpoint(url=f"unix:{tmp_path}/s", token="a-token-from-a-file", sandbox_id="x")
+        async with AgentClient(endpoint) as client:
+            await client.wait_ready()
+            assert not secret.exists()
+            await client.shutdown()
+        assert process.wait(5) == 0
+
+
+def test_a_token_file_that_is_no_file_is_left_alone(binary: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    feeding = os.open(tmp_path / "pipe", os.O_RDWR)
+    os.write(feeding, b"short\n")
+    command = [binary, "--listen", "unix:/x", "--sandbox-id", "x", "--token-file", tmp_path / "pipe"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        time.sleep(0.2)
+        os.close(feeding)
+        assert process.wait(5) == 2
+    assert (tmp_path / "pipe").exists()
+
+
+async def test_it_serves_tcp_too_and_says_when_it_is_ready(binary: Path) -> None:
+    token_in, token_out = os.pipe()
+    ready_in, ready_out = os.pipe()
+    os.write(token_out, b"a-token-through-a-pipe")
+    os.close(token_out)
+    port = 20000 + os.getpid() % 20000
+    command = [binary, "--listen", f"tcp:127.0.0.1:{port}", "--sandbox-id", "x"]
+    command += ["--token-fd", str(token_in), "--ready-fd", str(ready_out)]
+    with subprocess.Popen(command, pass_fds=[token_in, ready_out]) as process:
+        os.close(token_in)
+        os.close(ready_out)
+        assert await asyncio.to_thread(os.read, ready_in, 100) == b"ready\n"
+        os.close(ready_in)
+        endpoint = AgentEndpoint(
+            url=f"http://127.0.0.1:{port}", token="a-token-through-a-pipe", sandbox_id="x"
+        )
+        async with AgentClient(endpoint) as client:
+            assert (await client.exec(["echo", "over tcp"])).stdout == b"over tcp\n"
+            await client.shutdown()
+        assert process.wait(5) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--listen", "unix:/x"],
+        ["--listen", "unix:/x", "--sandbox-id", "x"],
+        ["--listen", "unix:/x", "--sandbox-id", "x", "--token-file", "EMPTY"],
+        ["--listen", "unix:/no/such/dir/s", "--sandbox-id", "x", "--token-file", "TOKEN"],
+        ["--listen", "ftp:/x", "--sandbox-id", "x", "--token-file", "TOKEN"],
+    ],
+)
+def test_a_wrong_command_line_is_explained(binary: Path, tmp_path: Path, arguments: list[str]) -> None:
+    (tmp_path / "TOKEN").write_text("long-enough-a-token")
+    (tmp_path / "EMPTY").touch()
+    arguments = [str(tmp_path / word) if word in ("TOKEN", "EMPTY") else word for word in arguments]
+    done = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=10, check=False)
+    assert done.returncode == 2
+    assert "orchard-agent:" in done.stderr
+
+
+async def test_a_socket_path_may_be_longer_than_the_system_allows(launch: Launch, tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100) / ("e" * 100)
+    deep.mkdir(parents=True)
+    await launch()
+    client = await launch("--listen", f"unix:{deep}/agent")
+    async with AgentClient(replace(client.endpoint, url=f"unix:{deep}/agent")) as far:
+        assert (await far.exec(["echo", "far"])).stdout == b"far\n"
+
+
+@pytest.mark.parametrize("how", ["call", "signal"])
+async def test_it_ends_with_everything_it_started(launch: Launch, processes: Processes, how: str) -> None:
+    client = await launch()
+    script = "trap '' TERM; sleep 987 & setsid sleep 987 & (env -i setsid setsid sleep 987 &); echo $$; wait"
+    process = await client.start(script)
+    leader = int(await anext(process.stdout()))
+    started = time.monotonic()
+    if how == "call":
+        await client.shutdown()
+    else:
+        processes[0].send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(processes[0].wait, 8) == 0
+    assert time.monotonic() - started < 5
+    assert not Path(f"/proc/{leader}").exists()
+    left = subprocess.run(["pgrep", "-f", "^sleep 987$"], capture_output=True, check=False)
+    assert left.stdout == b""
+    with pytest.raises(SandboxGone):
+        await client.health()
+
+
+async def test_a_call_to_a_killed_agent_fails_soon(launch: Launch, processes: Processes) -> None:
+    client = await launch()
+    call = asyncio.create_task(client.exec("sleep 30"))
+    await asyncio.sleep(0.2)
+    processes[0].kill()
+    with pytest.raises((SandboxGone, SandboxConnectionLost)):
+        await asyncio.wait_for(call, 8)
+    subprocess.run(["pkill", "-f", "^sleep 30$"], check=False)
+
+
+async def test_figures_are_told(agent: AgentClient) -> None:
+    process = await agent.start(["sleep", "5"])
+    figures = await agent.metrics()
+    assert figures.execs_running == 1
+    assert 0 < figures.rss_bytes < 12e6
+    assert figures.requests_open == 1
+    await process.kill()
+
+
+async def test_it_is_ready_within_a_moment_and_small(launch: Launch) -> None:
+    started = time.monotonic()
+    client = await launch()
+    assert time.monotonic() - started < 1.0
+    assert (await client.metrics()).rss_bytes < 12e6
+
+
+def test_addresses_are_read_or_refused() -> None:
+    for url in ("unix:/a/b", "http://127.0.0.1:80", "http://[::1]:8080"):
+        assert AgentAddress.parse(url).url == url
+    for url in ("unix:relative", "https://x:1", "http://x", "ftp://x:1", ""):
+        with pytest.raises(ConfigError):
+            AgentAddress.parse(url)
+
+
+def test_a_missing_binary_says_how_to_get_it() -> None:
+    with pytest.raises(SandboxUnavailable):
+        agent_binary("sparc64")
+
+
+async def test_nobody_listening_is_gone(tmp_path: Path) -> None:
+    endpoint = AgentEndpoint(url=f"unix:{tmp_path}/none", token="x" * 16, sandbox_id="x")
+    async with AgentClient(endpoint) as client:
+        with pytest.raises(SandboxGone):
+            await client.exec("echo hi")
+        with pytest.raises(TimeoutError):
+            await client.wait_ready(0.1)
+
+
+async def test_something_else_listening_is_told(tmp_path: Path) -> None:
+    async def babble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail ready\r\n\r\n")
+        await writer.drain()
+
+    server = await asyncio.start_server(babble, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with AgentClient(
+        AgentEndpoint(url=f"http://127.0.0.1:{port}", token="x", sandbox_id="x")
+    ) as client:
+        with pytest.raises(SandboxError, match="no agent answers"):
+            await client.health()
+    server.close()
