@@ -28,7 +28,7 @@ def read_reply(codec: DialectCodec, reply: UpstreamReply) -> Answer:
         raise ModelReplyMalformed(
             f"the model server reports {len(answer.completion or ())} sampled tokens but "
             f"{len(answer.logprobs)} log-probabilities",
-            hint="such an answer cannot be trained on: set ids=off to use it as text",
+            hint="such an answer cannot be trained on: set token_ids=off to use it as text",
         )
     return answer
 

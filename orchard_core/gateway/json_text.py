@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Callable
 from json.encoder import encode_basestring_ascii
-from json.scanner import make_scanner
 from typing import Any
 
 import orjson
@@ -24,7 +23,7 @@ def _refuse(constant: str) -> float:
     raise JsonFault(f"{constant} is not JSON")
 
 
-_scan_once: Callable[[str, int], tuple[Any, int]] = make_scanner(json.JSONDecoder(parse_constant=_refuse))
+_scan_once: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(parse_constant=_refuse).scan_once  # type: ignore[attr-defined]
 _space = re.compile(r"[ \t\n\r]*").match
 _non_ascii = re.compile(r"[^\x00-\x7f]+")
 

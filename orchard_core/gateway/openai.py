@@ -39,7 +39,7 @@ class OpenAIConfig(BaseModel):
     """Time to reach the server, seconds."""
     idle_timeout_s: float = Field(default=300.0, gt=0)
     """A streamed answer may pause so long, seconds."""
-    ids: Literal["auto", "on", "off"] = "auto"
+    token_ids: Literal["auto", "on", "off"] = "auto"  # noqa: S105 - not a password
     """Ask for token ids and log-probabilities: `auto` goes without when the server refuses, `on` fails."""
     headers: dict[str, SecretStr] = Field(default_factory=dict)
     """Further headers of every request; their values are kept secret."""
@@ -66,7 +66,7 @@ class OpenAIModel:
                 timeout_s=config.timeout_s,
                 connect_timeout_s=config.connect_timeout_s,
                 idle_timeout_s=config.idle_timeout_s,
-                ids=config.ids,
+                ids=config.token_ids,
             )
         )
 

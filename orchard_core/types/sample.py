@@ -32,6 +32,8 @@ class Untrained(StrEnum):
     """The client left before the answer ended."""
     CUT = "cut"
     """The answer was cut by a limit or an error and not used."""
+    UNSCORED = "unscored"
+    """The server told the ids but not their log-probabilities, or not the prompt they followed."""
 
 
 class UntrainedSpan(Record):
