@@ -12,9 +12,11 @@ from typing import Any
 
 from orchard_core import __version__
 from orchard_core.errors import (
+    BudgetExceeded,
     ConfigError,
     DeadlineExceeded,
     HarnessError,
+    ModelError,
     OrchardError,
     SandboxGone,
     SandboxUnsupported,
@@ -32,7 +34,7 @@ from orchard_core.rollout.text import ERROR_LIMIT, excerpt
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.events import CallFinished, Event, PhaseStarted
-from orchard_core.types.harness import HarnessResult, ToolUse
+from orchard_core.types.harness import HarnessResult, Limits, ToolUse
 from orchard_core.types.model import ModelCall
 from orchard_core.types.rollout import (
     Artifact,
@@ -115,7 +117,8 @@ class _Attempt:
         self._started_at = time.time()
         self._created_at = 0.0
         self._sandbox: Sandbox | None = None
-        self._session: ModelSession | None = None
+        self._exhausted: BudgetExceeded | None = None
+        self._last_error: ModelError | None = None
         self._closed = False
         self._agent_ran = False
         self._fault: Fault | None = None
@@ -224,47 +227,52 @@ class _Attempt:
             _LOG.warning("rollout %s: the task's session did not end cleanly", self.id, exc_info=True)
 
     async def _agent(self, sandbox: Sandbox, tools: Sequence[Tool]) -> None:
-        began = time.monotonic()
-        async with self._phase(Phase.AGENT):
-            self._agent_ran = True
-            await self._drive(sandbox, tools)
-        if self._session is not None:
-            self._settle(self._session, time.monotonic() - began)
-        await self._check_alive(sandbox, time.monotonic() - began)
-
-    async def _drive(self, sandbox: Sandbox, tools: Sequence[Tool]) -> None:
         parts, task = self._parts, self._task
         wall = min(task.agent_timeout_s, parts.limits.wall_clock_s or task.agent_timeout_s)
         limits = parts.limits.model_copy(update={"wall_clock_s": wall})
         context = SessionContext(
             rollout=self.id, task=task, solution=lambda: parts.taskset.solution(task), seed=self._seed
         )
+        # Outside the border: a model that cannot be served at all is the user's to mend.
         session = await parts.gateway.open_session(parts.model, context, limits=limits, on_call=self._on_call)
-        self._session = session
+        began = time.monotonic()
+        async with self._phase(Phase.AGENT):
+            self._agent_ran = True
+            await self._drive(sandbox, tools, session, limits, wall)
+        self._settle(time.monotonic() - began)
+        await self._check_alive(sandbox, time.monotonic() - began)
+
+    async def _drive(
+        self, sandbox: Sandbox, tools: Sequence[Tool], session: ModelSession, limits: Limits, wall_s: float
+    ) -> None:
+        harness = self._parts.harness
         try:
             result: object = await within(
                 "agent",
-                wall,
-                parts.harness.run(task, sandbox, session.endpoint, tools, limits),
-                grace_s=parts.settings.phases.cancel_s,
+                wall_s,
+                harness.run(self._task, sandbox, session.endpoint, tools, limits),
+                grace_s=self._parts.settings.phases.cancel_s,
                 extra_s=lambda: session.waited_s,
             )
         finally:
+            # Closing ends calls in flight, which must not pass for the error of the newest call.
+            self._exhausted, self._last_error = session.exhausted, session.last_error
             self._trajectory = await session.close()
         if not isinstance(result, HarnessResult):
-            raise HarnessError(f"harness {parts.harness.name} gave no HarnessResult", hint="see its contract")
+            raise HarnessError(f"harness {harness.name} gave no HarnessResult", hint="see its contract")
         self._result = result
 
-    def _settle(self, session: ModelSession, elapsed_s: float) -> None:
+    def _settle(self, elapsed_s: float) -> None:
         """Let what the gateway knows correct what the harness said."""
+        exhausted, last = self._exhausted, self._last_error
         if self._result is not None:
-            self._fault = name_stop(self._result, session, elapsed_s=elapsed_s)
+            self._fault = name_stop(self._result, exhausted, last, elapsed_s=elapsed_s)
         elif self._fault is not None and self._fault.outcome is Outcome.HARNESS_FAILED:
             # A harness often wraps the client's error into one of its own.
-            if session.exhausted is not None:
-                self._fault = name_exhausted(session.exhausted, elapsed_s=elapsed_s)
-            elif session.last_error is not None:
-                self._fault = name_model(session.last_error, elapsed_s=elapsed_s)
+            if exhausted is not None:
+                self._fault = name_exhausted(exhausted, elapsed_s=elapsed_s)
+            elif last is not None:
+                self._fault = name_model(last, elapsed_s=elapsed_s)
 
     async def _check_alive(self, sandbox: Sandbox, elapsed_s: float) -> None:
         phases = self._parts.settings.phases

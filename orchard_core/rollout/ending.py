@@ -6,7 +6,6 @@ import time
 
 from orchard_core.errors import BudgetExceeded, ModelError, OrchardError, SandboxError, SandboxGone
 from orchard_core.rollout.fault import Fault, describe
-from orchard_core.rollout.session import ModelSession
 from orchard_core.sandbox.contract import Sandbox, SandboxProvider
 from orchard_core.types.harness import HarnessResult, StopReason
 from orchard_core.types.rollout import Attribution, ErrorInfo, Outcome, Phase
@@ -23,9 +22,11 @@ _BY_STOP = {
 }
 
 
-def name_stop(result: HarnessResult, session: ModelSession, *, elapsed_s: float) -> Fault | None:
-    """What a returned result means; None when the agent simply finished."""
-    exhausted, last = session.exhausted, session.last_error
+def name_stop(
+    result: HarnessResult, exhausted: BudgetExceeded | None, last: ModelError | None, *, elapsed_s: float
+) -> Fault | None:
+    """What a returned result means, given the session's budget and the error of its newest call; None when
+    the agent simply finished."""
     if exhausted is not None and result.stop is not StopReason.SUBMITTED:
         return name_exhausted(exhausted, elapsed_s=elapsed_s)
     if last is not None and result.stop in {StopReason.ANSWERED, StopReason.MODEL_ERROR, StopReason.ERROR}:

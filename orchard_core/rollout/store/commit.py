@@ -32,8 +32,16 @@ class Committer:
     """Owns the journal and the open shard; a thread of its own does every write, so order is kept."""
 
     def __init__(
-        self, root: Path, *, files: Files, journal: Appender, shard: int, unsynced: Callable[[], set[Path]]
+        self,
+        root: Path,
+        *,
+        files: Files,
+        journal: Appender,
+        shard: int,
+        unsynced: Callable[[], set[Path]],
+        shard_bytes: int = SHARD_BYTES,
     ) -> None:
+        self._shard_bytes = shard_bytes
         self._root = root
         self._files = files
         self._journal = journal
@@ -113,7 +121,7 @@ class Committer:
         )
 
     def _open_shard(self) -> Appender:
-        if self._shard is not None and self._shard.size >= SHARD_BYTES:
+        if self._shard is not None and self._shard.size >= self._shard_bytes:
             self._shard.sync()
             self._shard.close()
             self._shard = None

@@ -14,7 +14,7 @@ from orchard_core.errors import ConfigError, RunExists
 from orchard_core.rollout.config import RunConfig
 from orchard_core.rollout.store import frame as frames
 from orchard_core.rollout.store.blobs import BlobWriter
-from orchard_core.rollout.store.commit import Committer
+from orchard_core.rollout.store.commit import SHARD_BYTES, Committer
 from orchard_core.rollout.store.entry import Cancelled, Dropped, Finished, Planned, Retried, Started
 from orchard_core.rollout.store.files import DiskFiles, Files, Lock, write_whole
 from orchard_core.rollout.store.recover import Recovered, recover
@@ -29,7 +29,14 @@ class RunWriter:
     StoreError when the disk fails."""
 
     def __init__(
-        self, root: Path, *, config: RunConfig, files: Files, lock: Lock, recovered: Recovered
+        self,
+        root: Path,
+        *,
+        config: RunConfig,
+        files: Files,
+        lock: Lock,
+        recovered: Recovered,
+        shard_bytes: int,
     ) -> None:
         self.root = root
         self.config = config
@@ -43,22 +50,33 @@ class RunWriter:
             max_workers=min(4, os.cpu_count() or 1), thread_name_prefix="orchard-pack"
         )
         self._committer = Committer(
-            root, files=files, journal=recovered.journal, shard=recovered.shard, unsynced=self._take_unsynced
+            root,
+            files=files,
+            journal=recovered.journal,
+            shard=recovered.shard,
+            unsynced=self._take_unsynced,
+            shard_bytes=shard_bytes,
         )
 
     @classmethod
     async def open(
-        cls, root: Path, config: RunConfig, *, resume: bool = False, files: Files | None = None
+        cls,
+        root: Path,
+        config: RunConfig,
+        *,
+        resume: bool = False,
+        files: Files | None = None,
+        shard_bytes: int = SHARD_BYTES,
     ) -> Self:
         """Start a run directory, or take one up again and mend what a killed writer left.
 
         Raises RunExists without `resume`, RunLocked, ConfigError when `config` differs from the stored
         one in a way that would mix two runs.
         """
-        return await asyncio.to_thread(cls._open, root, config, resume, files or DiskFiles())
+        return await asyncio.to_thread(cls._open, root, config, resume, files or DiskFiles(), shard_bytes)
 
     @classmethod
-    def _open(cls, root: Path, config: RunConfig, resume: bool, files: Files) -> Self:
+    def _open(cls, root: Path, config: RunConfig, resume: bool, files: Files, shard_bytes: int) -> Self:
         root = root.absolute()
         above = next(parent for parent in root.parents if parent.exists())
         files.make_dir(root / "shards")
@@ -69,7 +87,9 @@ class RunWriter:
             for folder in (root, *root.parents[: root.parents.index(above) + 1]):
                 files.sync_dir(folder)
             recovered = recover(root, files)
-            writer = cls(root, config=stored, files=files, lock=lock, recovered=recovered)
+            writer = cls(
+                root, config=stored, files=files, lock=lock, recovered=recovered, shard_bytes=shard_bytes
+            )
             writer.blobs.sweep()
         except BaseException:
             lock.release()
