@@ -86,7 +86,7 @@ def error_tree() -> str:
     return "\n".join([*lines, ""])
 
 
-def _subclasses(kind: type) -> Iterator[type]:
+def _subclasses(kind: type[errors.OrchardError]) -> Iterator[type[errors.OrchardError]]:
     yield kind
     for below in kind.__subclasses__():
         if below.__module__ == errors.__name__:

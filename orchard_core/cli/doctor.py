@@ -32,10 +32,10 @@ def doctor(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Play every task with its solution, and with an agent that does nothing.
+    """Check that each task can be solved, and not by doing nothing.
 
-    The solution must pass and doing nothing must not. No model takes part. Exits with 1 when a task fails
-    either.
+    Plays every task with its known solution, which must pass, and with an agent that does nothing, which
+    must not. No model takes part. Exits with 1 when a task fails either.
     """
     from orchard_core.cli.interrupt import cancelling, run_async
     from orchard_core.cli.tasks import load, matching

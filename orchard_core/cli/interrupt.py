@@ -17,7 +17,7 @@ T = TypeVar("T")
 _CODES = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
 _GRACE_S = 2.0
 """After the second signal the process has so long to cut its tear-down short."""
-_FIRST = "\nstopping: running rollouts are cancelled, finished ones are kept. Once more stops at once.\n"
+_FIRST = "\nstopping; what is finished is kept. Ctrl-C again stops at once.\n"
 
 
 def run_async(main: Callable[[Stop], Coroutine[Any, Any, T]]) -> tuple[T, Exit]:

@@ -41,14 +41,15 @@ def _print(catalog: Catalog) -> None:
     rows = [
         (
             each.value,
-            _written(offer.descriptor),
+            offer.descriptor.name,
+            f":{offer.descriptor.argument}" if offer.descriptor.argument else "",
             clean_line(offer.descriptor.summary),
             f"{offer.source.distribution} {offer.source.version}",
         )
         for each in PluginKind
         for offer in catalog.of_kind(each)
     ]
-    print_table(("KIND", "NAME", "SUMMARY", "FROM"), rows)
+    print_table(("KIND", "NAME", "ARGUMENT", "SUMMARY", "FROM"), rows)
     for broken in catalog.broken:
         source = broken.source
         title = f"{source.plugin} ({source.distribution} {source.version})"
@@ -57,12 +58,6 @@ def _print(catalog: Catalog) -> None:
         out(f"  mend: {clean_line(broken.error.hint, 1000)}")
     for skipped in catalog.skipped:
         out(f"left out by ORCHARD_PLUGINS: {skipped.plugin} ({skipped.distribution} {skipped.version})")
-
-
-def _written(descriptor: object) -> str:
-    argument = getattr(descriptor, "argument", "")
-    name = str(getattr(descriptor, "name", ""))
-    return f"{name}:{argument.upper()}" if argument else name
 
 
 def _as_json(catalog: Catalog) -> JsonValue:

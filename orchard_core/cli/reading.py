@@ -12,8 +12,9 @@ from rich.text import Text
 from orchard_core.cli.clean import clean, clean_line
 from orchard_core.cli.display.words import count, money
 from orchard_core.cli.transcript import Block, blocks, shorten
+from orchard_core.gateway.expand import conversations
 from orchard_core.gateway.turns import turns
-from orchard_core.types.model import Message, ModelCall
+from orchard_core.types.model import ModelCall
 from orchard_core.types.rollout import Rollout
 from orchard_core.types.trajectory import Trajectory, Turn
 
@@ -21,7 +22,7 @@ _WHOLE = 100_000
 _LINES = 24
 """Lines of one piece shown unless the whole is asked for."""
 _STYLE = {"text": "", "thought": "dim italic", "call": "cyan"}
-_MARK = {"text": "", "thought": "(thinks) ", "call": "$ "}
+_MARK = {"text": "", "thought": "(thinks) ", "call": "→ "}
 
 
 def page(rollout: Rollout, *, full: bool, pager: bool) -> None:
@@ -49,7 +50,12 @@ def render(rollout: Rollout, *, full: bool) -> Text:
 
 def _lines(rollout: Rollout, *, full: bool) -> Iterator[tuple[str, str]]:
     yield from _head(rollout)
+    requests = conversations(rollout.trajectory)
     for turn in turns(rollout.trajectory):
+        if turn.follows is None:
+            for name in requests[turn.call.index]:
+                message = rollout.trajectory.messages[name]
+                yield from _message(message.role, blocks(message), full=full)
         yield from _turn(rollout.trajectory, turn, full=full)
     yield from _verdict(rollout, full=full)
 
@@ -75,9 +81,6 @@ def _head(rollout: Rollout) -> Iterator[tuple[str, str]]:
 
 
 def _turn(trajectory: Trajectory, turn: Turn, *, full: bool) -> Iterator[tuple[str, str]]:
-    if turn.follows is None:
-        for message in _request(trajectory, turn.call):
-            yield from _message(message.role, blocks(message), full=full)
     yield "bold", f"\n── call {turn.call.index}  {_facts(turn.call)}"
     answer = trajectory.messages.get(turn.call.response or "")
     if answer is not None:
@@ -96,18 +99,6 @@ def _facts(call: ModelCall) -> str:
     if call.finish_reason:
         parts.append(clean_line(call.finish_reason))
     return ", ".join(parts)
-
-
-def _request(trajectory: Trajectory, call: ModelCall) -> list[Message]:
-    """The request's messages, put together from the calls it extends."""
-    calls = {each.index: each for each in trajectory.calls}
-    chain = [call]
-    while (base := chain[-1].messages.base) is not None and base in calls:
-        chain.append(calls[base])
-    names: list[str] = []
-    for each in reversed(chain):
-        names = [*names[: each.messages.keep], *each.messages.added]
-    return [trajectory.messages[name] for name in names if name in trajectory.messages]
 
 
 def _message(role: str, pieces: Iterator[Block], *, full: bool) -> Iterator[tuple[str, str]]:

@@ -15,5 +15,8 @@ def report(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file instead.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of Markdown.")] = False,
 ) -> None:
-    """Print a report: pass@1 and pass@k with confidence intervals, outcomes, tokens, cost, time."""
+    """Print a report of one or more runs.
+
+    pass@1 and pass@k with confidence intervals, outcomes, turns, tokens, cost, time.
+    """
     raise NotImplementedError

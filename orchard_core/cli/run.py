@@ -34,9 +34,9 @@ def run(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     plain: flag.Plain = False,
     as_json: flag.AsJson = False,
 ) -> None:
-    """Run a harness and a model on a task set, record everything, score it.
+    """Run a harness and a model on a task set.
 
-    Exits with 1 when a rollout finished without a score.
+    Every model call is recorded, every rollout scored and kept. Exits with 1 when a rollout finished without a score.
     """
     flags = flag.Flags(
         source=source,

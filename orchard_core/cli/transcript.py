@@ -64,7 +64,8 @@ def _call(call: JsonValue) -> str:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         return clean(json.dumps(call))
-    return f"{clean(str(function.get('name')))} {_arguments(function.get('arguments'))}"
+    name, arguments = clean(str(function.get("name"))), _arguments(function.get("arguments"))
+    return f"{name}: {arguments}" if arguments not in ("", "{}") else name
 
 
 def _arguments(arguments: JsonValue) -> str:

@@ -35,12 +35,15 @@ class LiveView:
 
     def close(self, progress: Progress, now: float) -> None:
         """Leave the last state on the screen."""
-        self.show(progress, now)
+        if progress.started_at is not None:
+            self.show(progress, now)
         self._live.stop()
 
 
 def screen(title: str, progress: Progress, now: float, console: Console) -> Group:
     """What one look shows."""
+    if progress.started_at is None:
+        return Group(_line(title, "bold", console), _line("starting ...", "dim", console))
     lines: list[RenderableType] = [_line(title, "bold", console), _bar(progress, now, console)]
     lines += _wrapped(figures(progress, now), console)
     if progress.outcomes:
@@ -94,7 +97,7 @@ def _running(rows: list[Running], now: float, console: Console) -> Table:
         grid.add_row(
             Text(f"  {clean_line(row.task, task_width - 6)} #{row.attempt}"),
             Text(row.phase.value if row.phase else "", style="cyan"),
-            Text(f"{row.calls} calls"),
+            Text(f"{row.calls} calls" if row.calls else ""),
             Text(clock(now - row.started_at), style="dim"),
         )
     return grid

@@ -34,7 +34,6 @@ class PlainView:
 
     def close(self, progress: Progress, now: float) -> None:
         """The last figures and the outcomes."""
-        self._last = self._last or " "
         self.show(progress, now)
         if progress.outcomes:
             self._write(f"outcomes: {outcomes(progress)}")

@@ -64,8 +64,8 @@ class Progress:
     """Sampled so far."""
     started_at: float | None = None
     """When this start began, seconds since the epoch."""
-    ended: bool = False
-    """The run has said that it ends."""
+    ended_at: float | None = None
+    """When the run said that it ends, seconds since the epoch."""
     cancelled: bool = False
     """The user stopped it."""
     recent: deque[tuple[float, int]] = field(default_factory=deque)
@@ -88,7 +88,7 @@ class Progress:
             case RolloutFinished():
                 self._finished(event)
             case RunFinished():
-                self.ended, self.cancelled = True, event.cancelled
+                self.ended_at, self.cancelled = event.at, event.cancelled
                 self.running.clear()
 
     def _call(self, event: CallFinished) -> None:
@@ -127,12 +127,22 @@ class Progress:
         """Finished by this start, without a score."""
         return self.done - self.scored
 
+    @property
+    def ended(self) -> bool:
+        """The run has said that it ends."""
+        return self.ended_at is not None
+
     def elapsed_s(self, now: float) -> float:
-        """Since this start."""
-        return max(0.0, now - self.started_at) if self.started_at is not None else 0.0
+        """Since this start, until its end."""
+        if self.started_at is None:
+            return 0.0
+        return max(0.0, (now if self.ended_at is None else self.ended_at) - self.started_at)
 
     def tokens_per_s(self, now: float) -> float:
-        """Sampled tokens a second over the last WINDOW_S seconds."""
+        """Sampled tokens a second over the last WINDOW_S seconds; once it has ended, over all of it."""
+        if self.ended:
+            whole = self.elapsed_s(now)
+            return self.output_tokens / whole if whole > 0 else 0.0
         while self.recent and self.recent[0][0] < now - WINDOW_S:
             self.recent.popleft()
         span = min(WINDOW_S, self.elapsed_s(now))

@@ -1,0 +1,151 @@
+"""The root command, errors and exit codes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import orchard_core
+from orchard_core.cli.exits import Exit
+
+from .conftest import ARGV, ROOT, Orchard, environment
+
+BOOM = """
+from orchard_core import hookimpl
+
+@hookimpl
+def orchard_commands(app):
+    @app.command()
+    def boom(how: str):
+        \"\"\"Break in a chosen way.\"\"\"
+        import orchard_core
+        if how == "bug":
+            raise RuntimeError("\\x1b[31mnobody thought of this")
+        if how == "interrupt":
+            raise KeyboardInterrupt
+        raise getattr(orchard_core, how)("it broke", hint="mend it")
+
+    @app.command()
+    def plugins():
+        \"\"\"Try to take the place of a built-in command.\"\"\"
+"""
+
+
+@pytest.fixture
+def boom(orchard: Orchard, plugin_path: Callable[[str, str], str]) -> Orchard:
+    path = plugin_path("boom", BOOM)
+    return lambda *args, **extra: orchard(*args, PYTHONPATH=path, **extra)
+
+
+def test_version(orchard: Orchard) -> None:
+    assert orchard("--version").stdout == f"orchard {orchard_core.__version__}\n"
+
+
+def test_help_names_every_command_in_its_section(orchard: Orchard) -> None:
+    done = orchard("--help")
+    assert done.returncode == Exit.OK
+    assert re.search(r"Run:\n  demo .*\n  run .*\n  doctor ", done.stdout)
+    assert re.search(r"Look at results:\n  show .*\n  report .*\n  runs ", done.stdout)
+
+
+def test_no_summary_in_the_help_is_cut_off_at_80_columns(orchard: Orchard) -> None:
+    assert "..." not in orchard("--help", COLUMNS="80").stdout.replace("[ARGS]...", "")
+
+
+def test_without_a_command_the_help_is_shown_and_the_code_says_usage(orchard: Orchard) -> None:
+    done = orchard()
+    assert done.returncode == Exit.USAGE
+    assert "Look at results" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["rum"], "Did you mean"),
+        (["run", "--harnes", "x"], "--harness"),
+        (["run", "workbench:1", "--attempts", "many"], "attempts"),
+        (["run"], "no task set was named"),
+        (["run", "workbench:1"], "no model was named"),
+        (["run", "nosuch:1", "--model", "oracle"], "nosuch"),
+        (["run", "workbench:1", "--model", "oracle", "--harness", "reakt"], "did you mean 'react'"),
+        (["run", "missing.yaml"], "cannot be read"),
+        (["run", "--resume"], "--resume needs the run"),
+        (["run", "--resume", "--out", "nowhere"], "there is no run at nowhere"),
+        (["show", "nowhere"], "there is no run at nowhere"),
+        (["report", "nowhere"], "there is no run at nowhere"),
+        (["tasks", "show", "workbench:1", "no-such-task"], "has no task 'no-such-task'"),
+        (["doctor", "workbench:1", "--task", "zzz"], "no task of workbench:1 matches 'zzz'"),
+    ],
+)
+def test_a_wrong_command_says_what_is_wrong_on_stderr(orchard: Orchard, args: list[str], said: str) -> None:
+    done = orchard(*args)
+    assert done.returncode == Exit.USAGE, done.stderr
+    assert said in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_an_error_is_one_message_and_one_hint(boom: Orchard) -> None:
+    done = boom("boom", "ConfigError")
+    assert done.stderr == "error: it broke\nhint:  mend it\n"
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        ("ConfigError", Exit.USAGE),
+        ("UnknownPlugin", Exit.USAGE),
+        ("SandboxUnavailable", Exit.USAGE),
+        ("RunLocked", Exit.USAGE),
+        ("SandboxCreateFailed", Exit.FAILED),
+        ("ModelUnavailable", Exit.FAILED),
+        ("RecordCorrupt", Exit.FAILED),
+        ("bug", Exit.BUG),
+        ("interrupt", Exit.INTERRUPTED),
+    ],
+)
+def test_each_sort_of_error_has_its_exit_code(boom: Orchard, how: str, code: Exit) -> None:
+    done = boom("boom", how)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+def test_a_bug_says_how_to_get_the_traceback_and_is_clean(boom: Orchard) -> None:
+    done = boom("boom", "bug")
+    assert "unexpected RuntimeError: nobody thought of this" in done.stderr
+    assert "--debug" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_debug_shows_the_traceback(boom: Orchard) -> None:
+    assert "Traceback" in boom("--debug", "boom", "bug").stderr
+    assert "Traceback" in boom("boom", "bug", ORCHARD_DEBUG="1").stderr
+    assert "Traceback" not in boom("boom", "bug", ORCHARD_DEBUG="0").stderr
+
+
+def test_a_plugin_adds_a_command_and_cannot_replace_a_built_in_one(boom: Orchard) -> None:
+    assert "Break in a chosen way." in boom("--help").stdout
+    assert boom("plugins").stdout.startswith("KIND")
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    command = f"{' '.join(ARGV)} tasks list workbench:400 --json | head -c 10 >/dev/null; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == Exit.BROKEN_PIPE
+    assert done.stderr == ""
+
+
+def test_the_documented_exit_codes_are_the_real_ones() -> None:
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == {int(code) for code in Exit}
+
+
+def test_completion_offers_commands(orchard: Orchard) -> None:
+    done = orchard(_ORCHARD_COMPLETE="complete_bash", COMP_WORDS="orchard ru", COMP_CWORD="1")
+    assert done.stdout.split() == ["run", "runs"]
