@@ -8,14 +8,14 @@ from random import Random
 from orchard_core.gateway.scripted.plan import Act, Move
 
 _MISTAKES = (
-    ("wrong_command", 4),
+    ("wrong_command", 3),
     ("typo", 2),
     ("unknown_tool", 1),
     ("broken_call", 1),
-    ("early_submit", 2),
+    ("early_submit", 3),
     ("skipped_step", 2),
 )
-"""Kinds and weights: a third of the mistakes lose the task, the rest cost a turn."""
+"""Kinds and weights: the first four cost a turn, the last two mostly the task."""
 
 _HARMLESS = (
     "ls /workspace/output/final",

@@ -10,8 +10,17 @@ import pytest
 from orchard_harness_react.config import ReactConfig
 from orchard_harness_react.harness import React
 
-from orchard_core import HarnessResult, Limits, Sandbox, SandboxSpec, Task, Tool
-from orchard_core.testing import FakeProvider, FakeSandbox
+from orchard_core import (
+    HarnessResult,
+    Limits,
+    Sandbox,
+    SandboxSpec,
+    SandboxUnavailable,
+    Task,
+    Tool,
+    open_sandbox,
+)
+from orchard_core.testing import FakeProvider
 
 from .model_server import ModelServer, Said, model_server
 
@@ -34,14 +43,23 @@ class Ran:
 
 
 Play = Callable[..., Awaitable[Ran]]
+REAL = pytest.mark.parametrize("sandbox", ["fake", "local"], indirect=True)
+"""For tests that are to hold in a real sandbox as well."""
 
 
 @pytest.fixture
-async def sandbox() -> AsyncIterator[FakeSandbox]:
-    """A sandbox whose workdir is /workspace."""
-    provider = FakeProvider(output_limit=1 << 20)
-    yield await provider.create(SandboxSpec())
-    await provider.close()
+async def sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
+    """A sandbox whose workdir is /workspace: a fake one, or, with REAL, a real one where there can be one."""
+    if getattr(request, "param", "fake") == "fake":
+        provider = FakeProvider(output_limit=1 << 20)
+        yield await provider.create(SandboxSpec())
+        await provider.close()
+        return
+    try:
+        async with open_sandbox("local") as real:
+            yield real
+    except SandboxUnavailable as error:
+        pytest.skip(error.message)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from orchard_core import (
 )
 from orchard_core.testing import FakeTool
 
-from .conftest import Play
+from .conftest import REAL, Play
 from .model_server import Said, calls, fails, model_server, says
 
 SUBMIT = calls(("submit", {}))
@@ -44,6 +44,7 @@ def test_it_honours_the_contract() -> None:
     assert isinstance(React(), Harness)
 
 
+@REAL
 async def test_a_model_that_acts_and_submits_has_its_work_done_and_its_answer_kept(
     play: Play, sandbox: Sandbox
 ) -> None:
@@ -159,6 +160,7 @@ async def test_a_spent_budget_of_tokens_ends_the_run(play: Play) -> None:
     assert "tokens" in ran.result.message
 
 
+@REAL
 async def test_a_command_that_outlasts_the_wall_clock_is_ended_with_the_run(play: Play) -> None:
     began = time.monotonic()
     ran = await play(bash("sleep 60"), limits=Limits(wall_clock_s=0.3))
@@ -215,6 +217,7 @@ async def test_a_model_that_is_not_there_is_unavailable(sandbox: Sandbox) -> Non
         await React().run(task, sandbox, endpoint, [], Limits())
 
 
+@REAL
 async def test_a_dead_sandbox_is_no_mistake_of_the_model(play: Play, sandbox: Sandbox) -> None:
     await sandbox.close()
     with pytest.raises(SandboxGone):
@@ -246,6 +249,7 @@ async def test_a_harness_without_any_tool_sends_none(play: Play) -> None:
     assert ran.result.answer == "42"
 
 
+@REAL
 async def test_a_cancelled_run_leaves_nothing_running(sandbox: Sandbox) -> None:
     task = Task(id="t", taskset="tests", instruction="Do it.")
     async with model_server(bash("touch begun; sleep 4711; touch ended")) as server:

@@ -6,7 +6,7 @@ import pytest
 
 from orchard_core import Sandbox
 
-from .conftest import Play
+from .conftest import REAL, Play
 from .model_server import Said, calls
 
 SUBMIT = calls(("submit", {}))
@@ -40,6 +40,7 @@ async def test_a_command_s_output_and_end_are_shown(play: Play, command: str, ex
     assert await seen(play, "bash", {"command": command}) == expected
 
 
+@REAL
 async def test_each_command_starts_in_the_workdir_with_a_new_shell(play: Play) -> None:
     ran = await play(bash("mkdir d; cd d; x=1; pwd > ../first"), bash("pwd > second; echo [$x]"), bash(
         "test $(cat first) = $(cat second)/d && echo same place"), SUBMIT)  # fmt: skip
@@ -49,6 +50,7 @@ async def test_each_command_starts_in_the_workdir_with_a_new_shell(play: Play) -
     assert "new shell that starts in /workspace" in described
 
 
+@REAL
 async def test_a_command_past_its_limit_is_killed_and_says_so(play: Play) -> None:
     observation = await seen(play, "bash", {"command": "echo begun; sleep 50", "timeout_s": 0.4})
     assert observation == "begun\n[timed out: killed after 0.4 s with everything it had started]"
@@ -68,6 +70,7 @@ async def test_long_output_is_cut_to_head_and_tail_with_the_true_size(play: Play
     assert "the middle is cut out: 108,894 bytes in all" in observation
 
 
+@REAL
 async def test_huge_output_is_told_by_its_true_size_though_the_sandbox_kept_only_its_ends(play: Play) -> None:
     observation = await seen(play, "bash", {"command": "echo first; yes | head -c 30000000; echo last"})
     assert len(observation) <= 16_000
@@ -97,6 +100,7 @@ async def test_a_file_is_shown_whole_or_by_lines(play: Play, sandbox: Sandbox) -
     assert "has no line 101" in await seen(play, "read_file", {"path": "f", "first_line": 101})
 
 
+@REAL
 async def test_a_large_file_is_shown_by_its_ends_with_its_size(play: Play, sandbox: Sandbox) -> None:
     await sandbox.exec(
         "head -c 50000000 /dev/zero | tr '\\0' x > big; echo; printf end >> big", cwd="/workspace"
@@ -129,6 +133,7 @@ async def test_a_file_is_written_with_its_directories_byte_for_byte(play: Play, 
     assert await sandbox.read_bytes("/workspace/a/b c/d") == content.encode()
 
 
+@REAL
 async def test_writing_and_editing_keep_permissions_and_links(play: Play, sandbox: Sandbox) -> None:
     await sandbox.write("/workspace/run", b"#!/bin/sh\necho old\n", mode=0o755)
     await sandbox.exec("ln -s run link", cwd="/workspace")
@@ -139,6 +144,7 @@ async def test_writing_and_editing_keep_permissions_and_links(play: Play, sandbo
     assert (await sandbox.stat("/workspace/link")).kind == "symlink"
 
 
+@REAL
 async def test_an_edit_changes_nothing_else_whatever_the_encoding(play: Play, sandbox: Sandbox) -> None:
     await sandbox.write("/workspace/f", b"\xff\xfe one two\r\nthree\r\n")
     assert "Replaced 1 occurrence" in await seen(
