@@ -1,0 +1,1 @@
+"""What runs say: statistics, reports and comparisons."""
