@@ -24,6 +24,7 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	@$(BIN)/mypy
+	@for plugin in plugins/*/; do (cd $$plugin && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .) || exit 1; done
 
 go-check: $(STAMP)
 	@tools/go-check.sh

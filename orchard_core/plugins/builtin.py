@@ -28,7 +28,22 @@ def orchard_sandbox_providers() -> list[Descriptor]:
 @hookimpl
 def orchard_tasksets() -> list[Descriptor]:
     """Task sets from directories, and our own generated ones."""
-    return []
+    return [
+        Descriptor(
+            name="harbor",
+            summary="task directories in the Harbor / Terminal-Bench 2 shape, such as harbor:PATH",
+            factory="orchard_core.tasks.harbor.taskset:open_harbor",
+            config="orchard_core.tasks.harbor.config:HarborConfig",
+            argument="path",
+        ),
+        Descriptor(
+            name="workbench",
+            summary="generated tasks for demos and tests, such as workbench:16",
+            factory="orchard_core.tasks.workbench.taskset:Workbench",
+            config="orchard_core.tasks.workbench.taskset:WorkbenchConfig",
+            argument="count",
+        ),
+    ]
 
 
 @hookimpl
@@ -36,6 +51,13 @@ def orchard_models() -> list[Descriptor]:
     """Models behind an OpenAI-compatible URL, and models that follow a script."""
     scripted = "orchard_core.gateway.scripted"
     return [
+        Descriptor(
+            name="openai",
+            summary="any OpenAI-compatible URL, such as openai:gpt-5 or a local vLLM or Ollama",
+            factory="orchard_core.gateway.openai:OpenAIModel",
+            config="orchard_core.gateway.openai:OpenAIConfig",
+            argument="model",
+        ),
         Descriptor(
             name="oracle",
             summary="plays the task's known solution, one command a turn",
