@@ -1,6 +1,6 @@
 """Writes the generated parts of the reference pages; a test holds them up to date.
 
-    python docs/generate.py
+python docs/generate.py
 """
 
 from __future__ import annotations

@@ -19,15 +19,19 @@ _GENERATED = ("workbench:16", 16)
 _REAL = ("claw-bench", 16)
 
 _NEXT = """
-The oracle plays each task's known solution; the noisy oracle makes mistakes. Now a model of your own:
+The oracle plays each task's known solution; the noisy oracle makes mistakes.
+Now a model of your own:
 
-  OpenAI      export OPENAI_API_KEY=sk-...
-              orchard run workbench:16 --model openai:gpt-5-mini
-  vLLM        orchard run workbench:16 --model openai:MODEL --base-url http://localhost:8000/v1
-  Ollama      orchard run workbench:16 --model openai:MODEL --base-url http://localhost:11434/v1
+  OpenAI   export OPENAI_API_KEY=sk-...
+           orchard run workbench:16 --model openai:gpt-5-mini
+  vLLM     orchard run workbench:16 --model openai:MODEL \\
+               --base-url http://localhost:8000/v1
+  Ollama   orchard run workbench:16 --model openai:MODEL \\
+               --base-url http://localhost:11434/v1
 
-Read a rollout turn by turn:  orchard show {failed} --failed
-What else there is:           orchard plugins"""
+What went wrong:    orchard show {failed} --failed
+Read one of them:   orchard show {failed} {rollout}
+What else there is: orchard plugins"""
 
 
 def demo(
@@ -100,7 +104,7 @@ async def _run(recipes: list[Recipe], stop: Stop, *, plain: bool) -> None:
 
 def _conclude(recipes: list[Recipe], root: Path) -> None:
     from orchard_core.cli.output import out, print_table
-    from orchard_core.cli.report import markdown
+    from orchard_core.cli.report import render
     from orchard_core.cli.summary import RunSummary
 
     runs = [(recipe, RunSummary.of(Path(recipe.out or ""))) for recipe in recipes]
@@ -110,12 +114,21 @@ def _conclude(recipes: list[Recipe], root: Path) -> None:
         [(recipe.taskset, recipe.harness, recipe.model, *_figures(summary)) for recipe, summary in runs],
     )
     report = root / "report.md"
-    report.write_text(markdown([Path(summary.run) for _, summary in runs]), encoding="utf-8")
+    report.write_text(render([Path(summary.run) for _, summary in runs]), encoding="utf-8")
     out(f"\n{sum(summary.finished for _, summary in runs)} rollouts. Report: {report}", bold=True)
     worst = min(runs, key=lambda pair: pair[1].mean_score or 0.0)[1]
-    out(_NEXT.format(failed=worst.run))
+    out(_NEXT.format(failed=worst.run, rollout=_one_failed(Path(worst.run))))
     if any(summary.scored < summary.planned for _, summary in runs):
         raise typer.Exit(Exit.UNSOUND)
+
+
+def _one_failed(root: Path) -> str:
+    """A rollout worth reading: the first that did not pass, else the first."""
+    from orchard_core.rollout.store.run import open_run
+
+    entries = open_run(root).finished()
+    failed = [entry for entry in entries if entry.score is None or entry.score < 1] or entries
+    return failed[0].task if failed else "ROLLOUT"
 
 
 def _figures(summary: RunSummary) -> tuple[str, str, str]:

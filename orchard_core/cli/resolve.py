@@ -48,7 +48,7 @@ def resolved(flags: Flags, *, resume: bool) -> Recipe:
     if not fields.get("model"):
         raise ConfigError(
             "no model was named",
-            hint="--model oracle to try things out; --model openai:NAME, with --base-url for a server of yours",
+            hint="--model oracle to try things out; --model openai:NAME, with --base-url for your server",
         )
     return make_recipe(fields, where=where)
 

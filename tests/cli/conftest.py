@@ -19,7 +19,7 @@ Orchard = Callable[..., Completed]
 def environment(**extra: str) -> dict[str, str]:
     """A plain environment that finds this checkout."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-    return kept | {"PYTHONPATH": os.environ.get("TESTPATH_EXTRA", "") + str(ROOT), "COLUMNS": "100"} | extra
+    return kept | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"} | extra
 
 
 ARGV = [sys.executable, "-m", "orchard_core.cli.main"]
@@ -40,7 +40,7 @@ def orchard(tmp_path: Path) -> Orchard:
 
 @pytest.fixture
 def plugin_path(tmp_path: Path) -> Callable[[str, str], str]:
-    """`plugin_path(name, source)` installs a distribution of one module; gives the PYTHONPATH that has it."""
+    """`plugin_path(name, source)` installs a distribution of one module; gives a PYTHONPATH with it."""
     site = tmp_path / ".site"
 
     def install(name: str, source: str) -> str:

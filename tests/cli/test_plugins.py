@@ -20,14 +20,18 @@ def orchard_harnesses():
 """
 
 
-def test_a_good_plugin_is_listed_with_its_distribution_and_version(orchard: Orchard, plugin_path: Install) -> None:
+def test_a_good_plugin_is_listed_with_its_distribution_and_version(
+    orchard: Orchard, plugin_path: Install
+) -> None:
     done = orchard("plugins", PYTHONPATH=plugin_path("good", GOOD))
     assert done.returncode == Exit.OK, done.stdout
     (line,) = [line for line in done.stdout.splitlines() if "shiny" in line]
     assert line.split() == ["harness", "shiny", ":level", "Shines", "brightly", "good", "1.0"]
 
 
-def test_a_broken_plugin_is_listed_with_its_cause_and_the_rest_works(orchard: Orchard, plugin_path: Install) -> None:
+def test_a_broken_plugin_is_listed_with_its_cause_and_the_rest_works(
+    orchard: Orchard, plugin_path: Install
+) -> None:
     path = plugin_path("broken", "import no_such_module_anywhere")
     done = orchard("plugins", PYTHONPATH=path)
     assert done.returncode == Exit.UNSOUND
@@ -64,7 +68,10 @@ def test_a_broken_plugin_can_be_made_fatal(orchard: Orchard, plugin_path: Instal
 def test_a_narrow_terminal_gets_narrow_lines() -> None:
     from orchard_core.cli.output import cells, table
 
-    rows = [("harness", "react", "a plain loop that calls tools " * 3, "orchard-harness-react 0.1.0"), ("模型", "漢字", "字" * 40, "x")]
+    rows = [
+        ("harness", "react", "a plain loop that calls tools " * 3, "orchard-harness-react 0.1.0"),
+        ("模型", "漢字", "字" * 40, "x"),
+    ]
     lines = table(("KIND", "NAME", "SUMMARY", "FROM"), rows, width=60)
     assert max(cells(line) for line in lines) < 60
     assert "".join(" ".join(lines).split()).count("loop") == 3, "nothing is cut"

@@ -133,7 +133,9 @@ def test_a_plugin_adds_a_command_and_cannot_replace_a_built_in_one(boom: Orchard
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    command = f"{' '.join(ARGV)} tasks list workbench:400 --json | head -c 10 >/dev/null; exit ${{PIPESTATUS[0]}}"
+    command = (
+        f"{' '.join(ARGV)} tasks list workbench:400 --json | head -c 10 >/dev/null; exit ${{PIPESTATUS[0]}}"
+    )
     done = subprocess.run(
         ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
     )
@@ -143,7 +145,9 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 
 def test_the_documented_exit_codes_are_the_real_ones() -> None:
     text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
-    assert {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == {int(code) for code in Exit}
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == {
+        int(code) for code in Exit
+    }
 
 
 def test_completion_offers_commands(orchard: Orchard) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orchard_core.rollout.store.run import open_run
 from orchard_core.cli.exits import Exit
+from orchard_core.rollout.store.run import open_run
 
 from .conftest import ARGV, Orchard, environment
 
@@ -34,7 +34,12 @@ def test_a_run_is_scored_stored_and_summed_up(orchard: Orchard, tmp_path: Path) 
 def test_json_is_all_that_goes_to_stdout(orchard: Orchard) -> None:
     done = orchard("run", "workbench:2", "--model", "oracle", "--out", "r", "--json")
     told = json.loads(done.stdout)
-    assert (told["planned"], told["scored"], told["mean_score"], told["outcomes"]) == (2, 2, 1.0, {"completed": 2})
+    assert (told["planned"], told["scored"], told["mean_score"], told["outcomes"]) == (
+        2,
+        2,
+        1.0,
+        {"completed": 2},
+    )
 
 
 def test_a_run_directory_is_not_written_twice_without_resume(orchard: Orchard) -> None:
@@ -53,7 +58,9 @@ def test_without_out_each_run_gets_a_directory_that_says_what_it_is(orchard: Orc
 
 
 def test_a_recipe_is_run_and_flags_go_over_it(orchard: Orchard, tmp_path: Path) -> None:
-    (tmp_path / "r.yaml").write_text("taskset: workbench:8\nmodel: oracle\nlimit: 4\nlimits: {turns: 9}\nout: a\n")
+    (tmp_path / "r.yaml").write_text(
+        "taskset: workbench:8\nmodel: oracle\nlimit: 4\nlimits: {turns: 9}\nout: a\n"
+    )
     done = orchard("run", "r.yaml", "--limit", "2", "--out", "b", "--max-tokens", "90000", "--json")
     assert done.returncode == Exit.OK, done.stderr
     assert json.loads(done.stdout)["planned"] == 2
@@ -63,7 +70,18 @@ def test_a_recipe_is_run_and_flags_go_over_it(orchard: Orchard, tmp_path: Path) 
 
 
 def test_print_config_gives_a_recipe_that_is_the_same_run(orchard: Orchard, tmp_path: Path) -> None:
-    flags = ["run", "workbench:8", "--model", "oracle", "--attempts", "3", "--task", "csv-*", "--max-cost", "1.5"]
+    flags = [
+        "run",
+        "workbench:8",
+        "--model",
+        "oracle",
+        "--attempts",
+        "3",
+        "--task",
+        "csv-*",
+        "--max-cost",
+        "1.5",
+    ]
     first = orchard(*flags, "--print-config")
     assert first.returncode == Exit.OK, first.stderr
     assert yaml.safe_load(first.stdout)["limits"]["cost_usd"] == 1.5
@@ -106,7 +124,12 @@ def test_a_rollout_without_a_score_makes_the_exit_code_say_so(orchard: Orchard) 
 
 def started(tmp_path: Path, *args: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*ARGV, "run", *args], cwd=tmp_path, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*ARGV, "run", *args],
+        cwd=tmp_path,
+        env=environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
 
 
@@ -119,12 +142,16 @@ def wait_for(path: Path, text: str) -> None:
     raise AssertionError(f"{path} never held {text!r}")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)]
+)
 def test_one_signal_stops_in_order_and_resume_runs_exactly_what_is_missing(
     tmp_path: Path, orchard: Orchard, number: signal.Signals, code: Exit
 ) -> None:
     (tmp_path / "replies.jsonl").write_text(SLEEPY)
-    process = started(tmp_path, "workbench:3", "--model", "scripted:replies.jsonl", "--concurrency", "2", "--out", "r")
+    process = started(
+        tmp_path, "workbench:3", "--model", "scripted:replies.jsonl", "--concurrency", "2", "--out", "r"
+    )
     wait_for(tmp_path / "r" / "journal.jsonl", '"started"')
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=60)
@@ -139,7 +166,9 @@ def test_one_signal_stops_in_order_and_resume_runs_exactly_what_is_missing(
     assert (told["planned"], told["finished"], told["scored"]) == (3, 3, 3)
 
 
-def test_a_second_signal_ends_it_at_once_and_the_run_can_still_be_resumed(tmp_path: Path, orchard: Orchard) -> None:
+def test_a_second_signal_ends_it_at_once_and_the_run_can_still_be_resumed(
+    tmp_path: Path, orchard: Orchard
+) -> None:
     (tmp_path / "replies.jsonl").write_text(SLEEPY)
     process = started(tmp_path, "workbench:2", "--model", "scripted:replies.jsonl", "--out", "r")
     wait_for(tmp_path / "r" / "journal.jsonl", '"started"')

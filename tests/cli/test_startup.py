@@ -36,7 +36,9 @@ def modules_after(*args: str) -> set[str]:
     return set(json.loads(done.stderr.partition("MODULES")[2]))
 
 
-@pytest.mark.parametrize("args", [(), ("--help",), ("--version",), ("run", "--help"), ("plugins",), ("plugins", "--json")])
+@pytest.mark.parametrize(
+    "args", [(), ("--help",), ("--version",), ("run", "--help"), ("plugins",), ("plugins", "--json")]
+)
 def test_help_and_plugins_import_nothing_heavy(args: tuple[str, ...]) -> None:
     loaded = modules_after(*args)
     assert "orchard_core.cli.main" in loaded, "the probe looks at the real command"
