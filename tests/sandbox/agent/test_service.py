@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,7 +90,15 @@ async def test_no_secret_shows_on_the_command_line_or_in_a_repr(
 async def test_the_token_may_come_from_a_file_that_then_vanishes(binary: Path, tmp_path: Path) -> None:
     secret = tmp_path / "token"
     secret.write_text("a-token-from-a-file\n")
-    command = [binary, "--listen", f"unix:{tmp_path}/s", "--sandbox-id", "x", "--token-file", secret]
+    command: list[str | Path] = [
+        binary,
+        "--listen",
+        f"unix:{tmp_path}/s",
+        "--sandbox-id",
+        "x",
+        "--token-file",
+        secret,
+    ]
     with subprocess.Popen(command) as process:
         endpoint = AgentEndpoint(url=f"unix:{tmp_path}/s", token="a-token-from-a-file", sandbox_id="x")
         async with AgentClient(endpoint) as client:
@@ -104,7 +112,15 @@ def test_a_token_file_that_is_no_file_is_left_alone(binary: Path, tmp_path: Path
     os.mkfifo(tmp_path / "pipe")
     feeding = os.open(tmp_path / "pipe", os.O_RDWR)
     os.write(feeding, b"short\n")
-    command = [binary, "--listen", "unix:/x", "--sandbox-id", "x", "--token-file", tmp_path / "pipe"]
+    command: list[str | Path] = [
+        binary,
+        "--listen",
+        "unix:/x",
+        "--sandbox-id",
+        "x",
+        "--token-file",
+        tmp_path / "pipe",
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         time.sleep(0.2)
         os.close(feeding)
@@ -118,7 +134,7 @@ async def test_it_serves_tcp_too_and_says_when_it_is_ready(binary: Path) -> None
     os.write(token_out, b"a-token-through-a-pipe")
     os.close(token_out)
     port = 20000 + os.getpid() % 20000
-    command = [binary, "--listen", f"tcp:127.0.0.1:{port}", "--sandbox-id", "x"]
+    command: list[str | Path] = [binary, "--listen", f"tcp:127.0.0.1:{port}", "--sandbox-id", "x"]
     command += ["--token-fd", str(token_in), "--ready-fd", str(ready_out)]
     with subprocess.Popen(command, pass_fds=[token_in, ready_out]) as process:
         os.close(token_in)
@@ -244,3 +260,35 @@ async def test_something_else_listening_is_told(tmp_path: Path) -> None:
         with pytest.raises(SandboxError, match="no agent answers"):
             await client.health()
     server.close()
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Path]:
+    """A cgroup (v2) that an agent may divide."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    root = next((Path(fields[1]) for fields in mounts if fields[2] == "cgroup2"), None)
+    if root is None or not os.access(root, os.W_OK):
+        pytest.skip("no cgroup v2 that may be divided")
+    path = root / f"orchard-test-{os.getpid()}"
+    path.mkdir()
+    yield path
+    for below in path.iterdir():
+        if below.is_dir():
+            below.rmdir()
+    path.rmdir()
+
+
+async def test_a_cgroup_finds_what_hides_from_all_else(launch: Launch, cgroup: Path) -> None:
+    client = await launch("--cgroup", str(cgroup))
+    other = asyncio.create_task(client.exec("sleep 1.5; echo spared"))
+    await asyncio.sleep(0.1)
+    script = "(env -i setsid setsid sleep 986 &); sleep 986"
+    assert (await client.exec(script, timeout=0.4)).timed_out
+    left = subprocess.run(["pgrep", "-f", "^sleep 986$"], capture_output=True, check=False)
+    assert left.stdout == b""
+    assert (await other).stdout == b"spared\n"
+    for _ in range(100):
+        if not [path for path in cgroup.iterdir() if path.is_dir()]:
+            break
+        await asyncio.sleep(0.05)
+    assert [path.name for path in cgroup.iterdir() if path.is_dir()] == []
