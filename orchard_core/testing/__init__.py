@@ -28,6 +28,8 @@ _MODULES = {
     "fakes.tool": ("FakeTool",),
     "fakes.trainer": ("FakeTrainer",),
     "fakes.upstream": ("FakeUpstream",),
+    "suites.harness.stage": ("Played", "Stage", "stage", "steps"),
+    "suites.harness.suite": ("HarnessSuite",),
     "suites.model.http_upstream": ("HttpUpstreamSuite",),
     "suites.model.model": ("ModelSuite",),
     "suites.model.server": ("Behaviour", "ModelServer", "model_server"),

@@ -21,6 +21,11 @@ from orchard_core.testing.fakes.taskset import FakeTaskSet as FakeTaskSet
 from orchard_core.testing.fakes.tool import FakeTool as FakeTool
 from orchard_core.testing.fakes.trainer import FakeTrainer as FakeTrainer
 from orchard_core.testing.fakes.upstream import FakeUpstream as FakeUpstream
+from orchard_core.testing.suites.harness.stage import Played as Played
+from orchard_core.testing.suites.harness.stage import Stage as Stage
+from orchard_core.testing.suites.harness.stage import stage as stage
+from orchard_core.testing.suites.harness.stage import steps as steps
+from orchard_core.testing.suites.harness.suite import HarnessSuite as HarnessSuite
 from orchard_core.testing.suites.model.http_upstream import HttpUpstreamSuite as HttpUpstreamSuite
 from orchard_core.testing.suites.model.model import ModelSuite as ModelSuite
 from orchard_core.testing.suites.model.server import Behaviour as Behaviour

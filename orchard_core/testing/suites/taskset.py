@@ -208,9 +208,11 @@ class TaskSetSuite:
 async def _prepared(
     taskset: TaskSet, task: Task, provider: SandboxProvider
 ) -> AsyncIterator[tuple[Sandbox, Sequence[Tool]]]:
-    async with await provider.create(taskset.spec(task)) as sandbox:
-        async with taskset.session(task, sandbox) as tools:
-            yield sandbox, tools
+    async with (
+        await provider.create(taskset.spec(task)) as sandbox,
+        taskset.session(task, sandbox) as tools,
+    ):
+        yield sandbox, tools
 
 
 def _check_tools(tools: Sequence[Tool]) -> None:
