@@ -25,14 +25,11 @@ func (s *Server) fileMkdir(w http.ResponseWriter, r *http.Request) error {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			return answer(w, map[string]bool{"created": false})
 		}
-		if err := s.makeParents(filepath.Dir(path)); err != nil {
+		if err := makeParents(filepath.Dir(path)); err != nil {
 			return err
 		}
 	}
 	if err := os.Mkdir(path, 0o700); err != nil {
-		return err
-	}
-	if err := s.runs.defaults.Account.own(path); err != nil {
 		return err
 	}
 	if err := syscall.Chmod(path, mode); err != nil {

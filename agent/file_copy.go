@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/rand"
+	"errors"
 	"io/fs"
 	"net/http"
 	"os"
@@ -87,7 +88,7 @@ func copyMeta(info fs.FileInfo, to string) error {
 		return nil
 	}
 	if os.Geteuid() == 0 {
-		if err := os.Lchown(to, int(stat.Uid), int(stat.Gid)); err != nil {
+		if err := os.Lchown(to, int(stat.Uid), int(stat.Gid)); err != nil && !errors.Is(err, syscall.EPERM) {
 			return err
 		}
 	}

@@ -27,12 +27,11 @@ func (s *Server) fileWrite(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	owner, err := s.ownerOf(query, path)
-	if err != nil {
+	if err := mayReplace(path); err != nil {
 		return err
 	}
 	if query.Get("parents") == "1" {
-		if err := s.makeParents(filepath.Dir(path)); err != nil {
+		if err := makeParents(filepath.Dir(path)); err != nil {
 			return err
 		}
 	}
@@ -46,7 +45,7 @@ func (s *Server) fileWrite(w http.ResponseWriter, r *http.Request) error {
 		err = fault(http.StatusBadRequest, "body_cut", "%d of %d bytes arrived", size, r.ContentLength)
 	}
 	if err == nil {
-		err = settle(file, owner, mode, query.Get("fsync") == "1")
+		err = settle(file, path, mode, query.Get("fsync") == "1")
 	}
 	if closed := file.Close(); err == nil {
 		err = closed
@@ -61,12 +60,12 @@ func (s *Server) fileWrite(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, map[string]int64{"size": size})
 }
 
-func settle(file *os.File, owner *Account, mode uint32, sync bool) error {
-	if err := owner.own(file.Name()); err != nil {
+func settle(file *os.File, path string, mode uint32, sync bool) error {
+	if err := keepOwner(file, path); err != nil {
 		return err
 	}
 	if err := syscall.Fchmod(int(file.Fd()), mode); err != nil {
-		return &fs.PathError{Op: "chmod", Path: file.Name(), Err: err}
+		return &fs.PathError{Op: "chmod", Path: path, Err: err}
 	}
 	if sync {
 		return file.Sync()
@@ -74,45 +73,44 @@ func settle(file *os.File, owner *Account, mode uint32, sync bool) error {
 	return nil
 }
 
-// ownerOf is the user asked for, else the owner of the file that is replaced, else the sandbox's user.
-func (s *Server) ownerOf(query url.Values, replaced string) (*Account, error) {
-	if user := query.Get("user"); user != "" {
-		account, err := lookUpAccount(user)
-		if err != nil {
-			return nil, err
-		}
-		_, err = account.credential()
-		return account, err
-	}
-	var old syscall.Stat_t
-	if syscall.Stat(replaced, &old) == nil {
-		return &Account{uid: old.Uid, gid: old.Gid}, nil
-	}
-	return s.runs.defaults.Account, nil
-}
-
-// own gives a path to the account, where the agent may and it is not already so.
-func (a *Account) own(path string) error {
-	if a == nil || os.Geteuid() != 0 {
+// keepOwner gives the file to the owner of the one it replaces, where the rights at hand suffice.
+func keepOwner(file *os.File, replaced string) error {
+	var old, made syscall.Stat_t
+	if syscall.Stat(replaced, &old) != nil || syscall.Fstat(int(file.Fd()), &made) != nil {
 		return nil
 	}
-	if int(a.uid) == os.Geteuid() && int(a.gid) == os.Getegid() {
+	if old.Uid == made.Uid && old.Gid == made.Gid {
 		return nil
 	}
-	return os.Lchown(path, int(a.uid), int(a.gid))
+	if err := file.Chown(int(old.Uid), int(old.Gid)); err != nil && !errors.Is(err, syscall.EPERM) {
+		return err
+	}
+	return nil
 }
 
-// makeParents creates what is missing, owned by the sandbox's user.
-func (s *Server) makeParents(dir string) error {
+// mayReplace holds a rename to the rights that writing the old file in place would need.
+func mayReplace(path string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err == nil {
+		return file.Close()
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ETXTBSY) {
+		return nil
+	}
+	return err
+}
+
+// makeParents creates what is missing.
+func makeParents(dir string) error {
 	err := os.Mkdir(dir, 0o755)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err = s.makeParents(filepath.Dir(dir)); err != nil {
+		if err = makeParents(filepath.Dir(dir)); err != nil {
 			return err
 		}
 		err = os.Mkdir(dir, 0o755)
 	}
 	if err == nil {
-		return s.runs.defaults.Account.own(dir)
+		return nil
 	}
 	info, statErr := os.Stat(dir)
 	if statErr == nil && info.IsDir() {

@@ -11,7 +11,7 @@ import (
 
 const (
 	inlineStdinMax = 1 << 20
-	specMax        = 64 << 20
+	specMax        = 16 << 20
 	outputDefault  = 16 << 20
 	outputMax      = 1 << 30
 )

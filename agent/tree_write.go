@@ -18,7 +18,7 @@ func (s *Server) treeWrite(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.makeParents(dir); err != nil {
+	if err := makeParents(dir); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(dir)
@@ -27,7 +27,7 @@ func (s *Server) treeWrite(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer root.Close()
 	body := patientBody(w, r)
-	x := extraction{server: s, root: root, buffer: make([]byte, fileBuffer), skip: r.URL.Query().Get("links") == "skip"}
+	x := extraction{root: root, buffer: make([]byte, fileBuffer), skip: r.URL.Query().Get("links") == "skip"}
 	if err := x.all(tar.NewReader(body)); err != nil {
 		return err
 	}
@@ -38,7 +38,6 @@ func (s *Server) treeWrite(w http.ResponseWriter, r *http.Request) error {
 }
 
 type extraction struct {
-	server  *Server
 	root    *os.Root
 	buffer  []byte
 	links   []*tar.Header
@@ -163,19 +162,12 @@ func (x *extraction) directory(name string) error {
 	if err := x.root.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return x.give(name)
+	return nil
 }
 
 func (x *extraction) parents(name string) error {
 	if dir := path.Dir(name); dir != "." {
 		return x.directory(dir)
-	}
-	return nil
-}
-
-func (x *extraction) give(name string) error {
-	if account := x.server.runs.defaults.Account; account != nil && os.Geteuid() == 0 {
-		return x.root.Lchown(name, int(account.uid), int(account.gid))
 	}
 	return nil
 }
@@ -210,9 +202,6 @@ func (x *extraction) file(name string, header *tar.Header, content io.Reader) er
 	if err == nil {
 		err = x.root.Chtimes(name, header.ModTime, header.ModTime)
 	}
-	if err == nil {
-		err = x.give(name)
-	}
 	return err
 }
 
@@ -221,10 +210,7 @@ func (x *extraction) link(header *tar.Header) error {
 	if err := x.clear(name); err != nil {
 		return err
 	}
-	if err := x.root.Symlink(header.Linkname, name); err != nil {
-		return err
-	}
-	return x.give(name)
+	return x.root.Symlink(header.Linkname, name)
 }
 
 func (x *extraction) hardlink(name, target string) error {

@@ -314,16 +314,6 @@ async def test_a_user_is_taken_on(agent: AgentClient) -> None:
         await agent.exec("id", user="no-such-user")
 
 
-async def test_the_default_user_runs_commands_and_owns_files(launch: Launch, tmp_path: Path) -> None:
-    if os.geteuid():
-        pytest.skip("only root may become another user")
-    client = await launch("--drop-to", "12345:54321")
-    assert (await client.exec("id -u")).stdout == b"12345\n"
-    await client.write(str(tmp_path / "new/file"), b"x")
-    assert (tmp_path / "new/file").stat().st_uid == 12345
-    assert (tmp_path / "new").stat().st_gid == 54321
-
-
 async def test_a_command_cannot_read_the_token(
     agent: AgentClient, processes: list[subprocess.Popen[bytes]]
 ) -> None:

@@ -242,11 +242,3 @@ async def test_a_move_crosses_devices(agent: AgentClient, tmp_path: Path) -> Non
         assert not source.exists()
     finally:
         await agent.remove(str(target))
-
-
-async def test_a_write_for_a_user_belongs_to_them(agent: AgentClient, tmp_path: Path) -> None:
-    if os.geteuid():
-        pytest.skip("only root may give files away")
-    await agent.write(str(tmp_path / "theirs"), b"x", user="12345:54321")
-    info = (tmp_path / "theirs").stat()
-    assert (info.st_uid, info.st_gid) == (12345, 54321)
