@@ -18,8 +18,11 @@ import typer
 from orchard_core import errors
 from orchard_core.cli.border import USAGE_ERRORS
 from orchard_core.cli.exits import Exit
+from orchard_core.rollout.store import entry
 from orchard_core.types import events
+from orchard_core.types.base import Record
 from orchard_core.types.plugin import Descriptor
+from orchard_core.types.rollout import Rollout
 
 DOCS = Path(__file__).parent
 _REGION = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -44,24 +47,23 @@ def walk(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
         yield from walk(below, [*path, name])
 
 
+_WIDTH = {"terminal_width": 100, "max_content_width": 100}
+
+
 def _help(path: list[str], command: Any) -> str:
     if len(path) == 1:
         return _built_in(command)
-    context = command.make_context(
-        " ".join(path), [], resilient_parsing=True, terminal_width=100, max_content_width=100
-    )
+    settings = {"help_option_names": ["-h", "--help"], **_WIDTH}
+    context = command.make_context(" ".join(path), [], resilient_parsing=True, **settings)
     return _trimmed(command.get_help(context))
 
 
 def _built_in(root: Any) -> str:
-    """The root's help without what plugins add here."""
-    listed = list(root.commands)
-    context = root.make_context(
-        "orchard", [], resilient_parsing=True, terminal_width=100, max_content_width=100
-    )
-    text = root.get_help(context)
-    added = set(root.commands) - set(listed)
-    return _trimmed("\n".join(line for line in text.splitlines() if line.split(" ", 3)[2:3] != [*added][:1]))
+    """The root's help without what plugins add on this machine."""
+    listed = set(root.commands)
+    text = root.get_help(root.make_context("orchard", [], resilient_parsing=True, **_WIDTH))
+    added = tuple(f"  {name} " for name in set(root.commands) - listed)
+    return _trimmed("\n".join(line for line in text.splitlines() if not added or not line.startswith(added)))
 
 
 def _trimmed(text: str) -> str:
@@ -128,7 +130,27 @@ def _default(field: Any) -> str:
     value = field.get_default(call_default_factory=True)
     if value in (None, (), {}):
         return "none"
-    return "see `--print-config`" if hasattr(value, "model_fields") else f"`{value}`"
+    return "see `--print-config`" if isinstance(value, Record) else f"`{value}`"
+
+
+def journal() -> str:
+    """The lines of a journal and their fields."""
+    kinds = [value for value in vars(entry).values() if isinstance(value, type) and "type" in _fields(value)]
+    lines = ["| `type` | says | fields |", "| --- | --- | --- |"]
+    for kind in kinds:
+        names = ", ".join(f"`{name}`" for name in _fields(kind) if name != "type")
+        lines.append(f"| `{kind.__name__.lower()}` | {_doc(kind)} | {names} |")
+    return "\n".join([*lines, ""])
+
+
+def rollout() -> str:
+    """The fields of a rollout."""
+    lines = [f"| `{name}` | {field.description} |" for name, field in Rollout.model_fields.items()]
+    return "\n".join(["| field | what it is |", "| --- | --- |", *lines, ""])
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    return getattr(kind, "model_fields", {})
 
 
 def _doc(kind: type) -> str:
@@ -142,6 +164,8 @@ _WRITERS: dict[str, Callable[[], str]] = {
     "events": event_types,
     "descriptor": descriptor,
     "recipe": recipe,
+    "journal": journal,
+    "rollout": rollout,
 }
 
 

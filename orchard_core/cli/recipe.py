@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from orchard_core.rollout.settings import RolloutSettings
 from orchard_core.types.base import Record
 from orchard_core.types.harness import Limits
 
-_SECRET = re.compile(r"(^|_)(api_?key|secret|password|credential)s?$", re.IGNORECASE)
+_SECRET = re.compile(
+    r"(^|[_-])(api[_-]?key|secret|password|credential|authorization|auth[_-]token|cookie)s?$", re.IGNORECASE
+)
 
 
 class Recipe(Record):
@@ -61,12 +63,19 @@ class Recipe(Record):
     @field_validator("taskset_options", "harness_options", "model_options", "sandbox_options")
     @classmethod
     def _no_secrets(cls, options: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        for name in options:
+        for name in _names(options):
             if _SECRET.search(name):
                 raise ValueError(
                     f"{name} would be stored with the run; put it into the environment, as OPENAI_API_KEY"
                 )
         return options
+
+
+def _names(options: Mapping[str, JsonValue]) -> Iterator[str]:
+    for name, value in options.items():
+        yield name
+        if isinstance(value, dict):
+            yield from _names(value)
 
 
 def load_recipe(path: Path) -> dict[str, Any]:

@@ -36,7 +36,8 @@ def run(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
 ) -> None:
     """Run a harness and a model on a task set.
 
-    Every model call is recorded, every rollout scored and kept. Exits with 1 when a rollout finished without a score.
+    Every model call is recorded, every rollout scored and kept. Exits with 1 when a rollout finished
+    without a score.
     """
     flags = flag.Flags(
         source=source,

@@ -17,7 +17,7 @@ _WHAT, _HOW, _LIMITS, _OUTPUT = "What to run", "How to run it", "Limits of each 
 Source = Annotated[
     str,
     typer.Argument(
-        metavar="[TASKSET|RECIPE.yaml]",
+        metavar="TASKSET|RECIPE.yaml",
         help="A task set, such as workbench:16, or a YAML recipe.",
         show_default=False,
     ),

@@ -31,8 +31,8 @@ def orchard(tmp_path: Path) -> Orchard:
 
     def run(*args: str, **extra: str) -> Completed:
         return subprocess.run(
-            [*ARGV, *args], cwd=tmp_path, env=environment(**extra), capture_output=True, text=True, timeout=120,
-            check=False,
+            [*ARGV, *args], cwd=tmp_path, env=environment(**extra), capture_output=True, text=True,
+            timeout=120, check=False,
         )  # fmt: skip
 
     return run

@@ -16,7 +16,8 @@ from orchard_core import Descriptor, hookimpl
 
 @hookimpl
 def orchard_harnesses():
-    return [Descriptor(name="shiny", summary="Shines \\x1b[31mbrightly", factory="nowhere.at:all", argument="level")]
+    summary = "Shines \\x1b[31mbrightly"
+    return [Descriptor(name="shiny", summary=summary, factory="nowhere.at:all", argument="level")]
 """
 
 

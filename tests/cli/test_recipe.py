@@ -44,6 +44,13 @@ def test_a_key_among_the_options_is_refused_because_options_are_stored(name: str
         make_recipe({"taskset": "t", "model": "m", "model_options": {name: "sk-1"}}, where="flags")
 
 
+def test_a_key_hidden_deeper_is_refused_and_the_name_of_its_variable_is_not() -> None:
+    headers = {"headers": {"X-Api-Key": "sk-1"}}
+    with pytest.raises(ConfigError, match="X-Api-Key would be stored"):
+        make_recipe({"taskset": "t", "model": "m", "model_options": headers}, where="flags")
+    make_recipe({"taskset": "t", "model": "m", "model_options": {"api_key_env": "MY_KEY"}}, where="flags")
+
+
 def test_the_refusal_does_not_repeat_the_key() -> None:
     with pytest.raises(ConfigError) as refused:
         make_recipe(

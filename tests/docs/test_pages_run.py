@@ -18,7 +18,8 @@ import pytest
 from .pages import PAGES, ROOT, FencedBlock, fenced, page_id
 
 RUNNABLE = {"bash", "python"}
-SHOWN_ONLY = {"text", "toml", "yaml", "json", "markdown"}
+SHOWN_ONLY = {"", "text", "toml", "yaml", "json", "markdown"}
+COMMAND = re.compile(r"^(\$ |orchard |pip |uv |make |python3? |curl )", re.MULTILINE)
 
 
 def reader_environment(where: Path) -> dict[str, str]:
@@ -64,6 +65,8 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     for block in fenced(page):
         assert block.language in RUNNABLE | SHOWN_ONLY, f"{page_id(page)}:{block.line}: {block.language!r}"
         assert not (block.needs and block.language not in RUNNABLE)
+        if block.language in {"", "text"}:
+            assert not COMMAND.search(block.body), f"{page_id(page)}:{block.line}: commands want ```bash"
 
 
 NEEDY = [(page, block) for page in PAGES for block in fenced(page) if block.needs]
