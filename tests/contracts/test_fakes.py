@@ -54,7 +54,7 @@ class TestFakeReward(RewardSuite):
 class TestFakeModel(ModelSuite):
     @pytest.fixture
     def model(self) -> FakeModel:
-        return FakeModel([FakeReply.call("bash", saying="I look first.", command="ls -la")])
+        return FakeModel([FakeReply.call("bash", text="I look first.", command="ls -la")])
 
 
 class TestFakeTrainer(TrainerSuite):

@@ -33,10 +33,10 @@ class FakeReply:
     """Sent as it is in place of a well-formed answer."""
 
     @classmethod
-    def call(cls, name: str, /, *, saying: str = "", **arguments: object) -> FakeReply:
+    def call(cls, name: str, /, *, text: str = "", **arguments: object) -> FakeReply:
         """An answer that calls one tool."""
         call = ToolCall(id=f"call_{uuid.uuid4().hex[:8]}", name=name, arguments=json.dumps(arguments))
-        return cls(text=saying, calls=(call,))
+        return cls(text=text, calls=(call,))
 
     def message(self) -> Mapping[str, Any]:
         """The answer as a chat message."""

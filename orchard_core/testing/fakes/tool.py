@@ -8,22 +8,22 @@ from pydantic import JsonValue
 
 from orchard_core.types.tool import ToolResult
 
-_ANY_TEXT: Mapping[str, JsonValue] = {"type": "object", "properties": {"text": {"type": "string"}}}
+_ANY_TEXT: Mapping[str, JsonValue] = {"type": "object", "properties": {"words": {"type": "string"}}}
 
 
 class FakeTool:
-    """Honours `orchard_core.Tool`; by default it echoes its argument `text`."""
+    """Honours `orchard_core.Tool`; by default it echoes its argument `words`."""
 
     def __init__(
         self,
         name: str = "echo",
         act: Callable[[Mapping[str, JsonValue]], ToolResult] | None = None,
         *,
-        description: str = "Gives back its argument `text`.",
+        description: str = "Gives back its argument `words`.",
         parameters: Mapping[str, JsonValue] = _ANY_TEXT,
     ) -> None:
         self._name = name
-        self._act = act or (lambda args: ToolResult.text(str(args.get("text", ""))))
+        self._act = act or (lambda args: ToolResult.text(str(args.get("words", ""))))
         self._description = description
         self._parameters = parameters
         self.calls: list[Mapping[str, JsonValue]] = []

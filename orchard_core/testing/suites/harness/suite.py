@@ -270,10 +270,10 @@ class HarnessSuite:
     ) -> None:
         """The task's tools are why it was chosen: call them once each time, and show what they gave."""
         self._need_tools(able)
-        tool = FakeTool(act=lambda args: ToolResult.text(f"heard {args['text']} loudly"))
-        model = FakeModel([FakeReply.call("echo", text="ping-7")])
+        tool = FakeTool(act=lambda args: ToolResult.text(f"heard {args['words']} loudly"))
+        model = FakeModel([FakeReply.call("echo", words="ping-7")])
         played = await stage.play(self.task(), sandbox, model, tools=[tool], limits=Limits(turns=4))
-        assert tool.calls == [{"text": "ping-7"}]
+        assert tool.calls == [{"words": "ping-7"}]
         assert as_json("heard ping-7 loudly") in played.heard
 
     async def test_several_calls_in_a_turn_run_in_order(
@@ -283,12 +283,12 @@ class HarnessSuite:
         self._need_tools(able)
         tool = FakeTool()
         calls = tuple(
-            ToolCall(id=f"c{n}", name="echo", arguments=f'{{"text": "number-{n}"}}') for n in range(3)
+            ToolCall(id=f"c{n}", name="echo", arguments=f'{{"words": "number-{n}"}}') for n in range(3)
         )
         played = await stage.play(
             self.task(), sandbox, FakeModel([FakeReply(calls=calls)]), tools=[tool], limits=Limits(turns=4)
         )
-        assert [call["text"] for call in tool.calls] == ["number-0", "number-1", "number-2"]
+        assert [call["words"] for call in tool.calls] == ["number-0", "number-1", "number-2"]
         assert [f"c{n}" for n in range(3) if f'"c{n}"' not in played.heard] == []
 
     async def test_a_tools_error_is_shown_and_the_run_goes_on(
@@ -297,7 +297,7 @@ class HarnessSuite:
         """A failed call is something to learn from: show its text, keep going."""
         self._need_tools(able)
         tool = FakeTool(act=lambda args: ToolResult.text("no such page: try /home", is_error=True))
-        model = FakeModel([FakeReply.call("echo", text="a"), FakeReply.call("echo", text="b")])
+        model = FakeModel([FakeReply.call("echo", words="a"), FakeReply.call("echo", words="b")])
         played = await stage.play(self.task(), sandbox, model, tools=[tool], limits=Limits(turns=6))
         assert len(tool.calls) == 2
         assert "no such page: try /home" in played.heard
@@ -309,7 +309,7 @@ class HarnessSuite:
         self._need_tools(able)
         final = ToolResult(content=(Text(text="bye"),), ends=True, answer="the end")
         tool = FakeTool("finish_task", act=lambda args: final)
-        model = FakeModel([FakeReply.call("finish_task", text="x")] * 3)
+        model = FakeModel([FakeReply.call("finish_task", words="x")] * 3)
         played = await stage.play(self.task(), sandbox, model, tools=[tool], limits=Limits(turns=4))
         assert len(tool.calls) == 1
         assert (played.result.stop, played.result.answer) == (StopReason.SUBMITTED, "the end")
@@ -323,7 +323,7 @@ class HarnessSuite:
         if not able.images:
             pytest.skip("it shows no pictures, and says so")
         tool = FakeTool(act=lambda args: ToolResult(content=(Image(data=_PIXEL),)))
-        model = FakeModel([FakeReply.call("echo", text="look")])
+        model = FakeModel([FakeReply.call("echo", words="look")])
         played = await stage.play(self.task(), sandbox, model, tools=[tool], limits=Limits(turns=4))
         assert base64.b64encode(_PIXEL).decode() in played.heard
 
