@@ -67,8 +67,8 @@ def _one(report: Report) -> str:
 def _reading(report: Report) -> str:
     return (
         f'An attempt has passed with a score of at least {report.threshold:g}. "Planned" counts every '
-        'planned attempt, and what failed or is missing has not passed; "valid" leaves out what was not the doing of '
-        f"the agent. {report.method}; a dash: not defined with so few attempts or tasks."
+        'planned attempt, and what failed or is missing has not passed; "valid" leaves out what was not the '
+        f"doing of the agent. {report.method}; a dash: not defined with so few attempts or tasks."
     )
 
 

@@ -217,9 +217,7 @@ async def test_a_model_that_cannot_be_had_is_the_models_doing(parts: RolloutPart
     assert rollout.reward is None
 
 
-async def test_a_sandbox_that_is_not_created_is_infrastructure(
-    gateway: Gateway, parts: RolloutParts
-) -> None:
+async def test_a_sandbox_that_is_not_created_is_infrastructure(gateway: Gateway, parts: RolloutParts) -> None:
     provider = FakeProvider(fail=[SandboxCreateFailed("no room")])
     rollout = await run(replace(parts, provider=provider))
     assert summary(rollout) == (Outcome.SANDBOX_FAILED, Attribution.INFRASTRUCTURE)
@@ -387,9 +385,7 @@ async def test_cancelling_a_rollout_cleans_up_and_leaves_a_record(
     assert isinstance(taskset, FakeTaskSet)
     records: list[Rollout] = []
     running = asyncio.create_task(
-        run_rollout(
-            the_task(parts), replace(parts, harness=Acting(endless)), on_cancelled=records.append
-        )
+        run_rollout(the_task(parts), replace(parts, harness=Acting(endless)), on_cancelled=records.append)
     )
     await started.wait()
     running.cancel()

@@ -50,6 +50,8 @@ class Committer:
         self._unsynced = unsynced
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._broken: BaseException | None = None
+        self.commits = 0
+        """Times everything was synced; a rollout shares one with all that finish meanwhile."""
         self._thread = threading.Thread(target=self._work, name="orchard-store", daemon=True)
         self._thread.start()
 
@@ -108,6 +110,7 @@ class Committer:
             self._shard.sync()
         self._journal.write(b"".join(encode(entry) for entries in written for entry in entries))
         self._journal.sync()
+        self.commits += 1
         return written
 
     def _placed(self, job: _Job) -> tuple[Entry, ...]:

@@ -96,6 +96,11 @@ class RunWriter:
             raise
         return writer
 
+    @property
+    def commits(self) -> int:
+        """Times the disk was synced for something reported."""
+        return self._committer.commits
+
     async def plan(self, items: Sequence[Planned]) -> None:
         """Add rollouts to the run."""
         if items:

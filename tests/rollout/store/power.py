@@ -1,4 +1,4 @@
-"""A disk that forgets: file operations on a real directory, cut at a chosen one, with what a power cut leaves."""
+"""A disk that forgets: operations on a real directory, cut at a chosen one, and what a power cut leaves."""
 
 from __future__ import annotations
 

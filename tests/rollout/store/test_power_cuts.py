@@ -40,7 +40,9 @@ async def _session(root: Path, files: Files, reported: dict[str, Rollout]) -> No
     writer = await RunWriter.open(root, make_config(), resume=True, files=files, shard_bytes=900)
     try:
         state = writer.state
-        await writer.plan([make_planned(task) for task in TASKS if make_planned(task).id not in state.planned])
+        await writer.plan(
+            [make_planned(task) for task in TASKS if make_planned(task).id not in state.planned]
+        )
         missing = {item.task for item in state.missing()}
         if "a" in missing:
             await _finish(writer, "a", reported)
