@@ -31,10 +31,9 @@ def digest(key: str) -> bytes:
 class GatewayApp:
     """Serves the sessions it is given."""
 
-    def __init__(self, *, max_body: int, body_timeout_s: float) -> None:
+    def __init__(self, *, max_body: int) -> None:
         self.sessions: dict[bytes, Session] = {}
         self._max_body = max_body
-        self._body_timeout_s = body_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -74,13 +73,10 @@ class GatewayApp:
         try:
             if length > self._max_body:
                 raise http.BodyTooLarge
-            return await http.read_body(receive, limit=self._max_body, timeout_s=self._body_timeout_s)
+            return await http.read_body(receive, limit=self._max_body)
         except http.BodyTooLarge:
             message = f"the request is larger than {self._max_body} bytes"
             await http.send_fault(send, faults.invalid(message, status=413, code="too_large"), close=True)
-        except TimeoutError:
-            message = f"the request did not arrive within {self._body_timeout_s:g} s"
-            await http.send_fault(send, faults.invalid(message, status=408, code="timeout"), close=True)
         except http.ClientGone:
             pass
         return None

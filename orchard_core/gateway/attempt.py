@@ -50,7 +50,8 @@ async def start(upstream: Upstream, request: UpstreamRequest, assembler: Assembl
     """Send, and wait for the first event. Raises ModelError."""
     began = monotonic()
     deadline = asyncio.get_running_loop().time() + request.timeout_s
-    source = upstream.stream(request)
+    with _plugin_border(request):
+        source = upstream.stream(request)
     try:
         first = await _next(request, source, assembler, deadline)
     except BaseException:

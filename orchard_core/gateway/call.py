@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, TypeVar
 from orchard_core.errors import ModelError, ModelRateLimited, ModelReplyMalformed, ModelUnavailable
 from orchard_core.gateway import attempt
 from orchard_core.gateway.answers import read_reply, wrapped
-from orchard_core.gateway.contract import TokenUpstream, UpstreamReply, UpstreamRequest
+from orchard_core.gateway.contract import UpstreamReply, UpstreamRequest
 from orchard_core.gateway.dialect import Answer, DialectCodec, Request
 from orchard_core.gateway.faults import redact
 from orchard_core.gateway.record import CallRecord
 from orchard_core.gateway.token_in import prompt_ids
-from orchard_core.types.model import CallError, Retry, UpstreamMode
+from orchard_core.types.model import CallError, Retry
 
 if TYPE_CHECKING:
     from orchard_core.gateway.session import Session
@@ -66,7 +66,7 @@ class Call:
         """The data of the answer's events. Raises ModelError."""
         with self._recorded():
             await self._held()
-            if self.session.upstream.mode is UpstreamMode.TOKEN_IN:
+            if self.session.token_upstream is not None:
                 async for payload in self._whole_in_pieces():
                     yield payload
             else:
@@ -108,8 +108,8 @@ class Call:
     async def _complete(self) -> tuple[UpstreamReply, Answer]:
         request = self._upstream_request()
         reply = await attempt.complete(self.session.upstream, request)
-        upstream = self.session.upstream
-        if isinstance(upstream, TokenUpstream) and upstream.mode is UpstreamMode.TOKEN_IN:
+        upstream = self.session.token_upstream
+        if upstream is not None:
             reply = wrapped(reply, request, upstream.renderer, self.codec, self.request.model)
         return reply, read_reply(self.codec, reply)
 
@@ -118,8 +118,8 @@ class Call:
         return await attempt.start(self.session.upstream, self._upstream_request(), assembler)
 
     def _upstream_request(self) -> UpstreamRequest:
-        upstream, prompt = self.session.upstream, None
-        if isinstance(upstream, TokenUpstream) and upstream.mode is UpstreamMode.TOKEN_IN:
+        upstream, prompt = self.session.token_upstream, None
+        if upstream is not None:
             prompt = prompt_ids(self.request, upstream.renderer)
         return UpstreamRequest(
             dialect=self.request.dialect,

@@ -62,7 +62,11 @@ class _Reader:
 
     def messages(self, at: int) -> int:
         """The conversation: what an earlier request sent already is skipped by comparing text."""
-        shared = [(*self.shared(head, at), head) for head in self.heads]
+        shared = []
+        for head in self.heads:
+            shared.append((*self.shared(head, at), head))
+            if shared[-1][0] == len(head.sent) and head.answer is not None:
+                break
         keep, resume, base = max(shared, key=lambda entry: entry[0], default=(0, at, None))
         full = [head for count, _, head in shared if count == len(head.sent)]
         full.sort(key=lambda head: -len(head.sent))
@@ -95,11 +99,14 @@ class _Reader:
             if not text.startswith(raw, start):
                 break
             count, end = count + 1, start + len(raw)
-            start = end + 1 if text[end : end + 1] == "," else skip(text, end)
-            if text[start : start + 1] == ",":
-                start += 1
-            start = skip(text, start)
+            between = text[end : end + 2]
+            start = end + 2 if between == ", " else end + 1 if between == ",{" else self.following(end)
         return count, end
+
+    def following(self, end: int) -> int:
+        """Where the element after the one that ends at `end` would start."""
+        at = skip(self.text, end)
+        return skip(self.text, at + 1) if self.text[at : at + 1] == "," else at
 
     def rest(self, end: int, message: Any) -> int:
         """Walk on after the shared messages."""

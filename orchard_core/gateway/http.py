@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
@@ -26,21 +25,20 @@ class ClientGone(Exception):
     """The client left before its request was whole."""
 
 
-async def read_body(receive: Receive, *, limit: int, timeout_s: float) -> bytes:
-    """The whole body. Raises BodyTooLarge, ClientGone, TimeoutError."""
+async def read_body(receive: Receive, *, limit: int) -> bytes:
+    """The whole body. Raises BodyTooLarge, ClientGone. The listener bounds the time it may take."""
     parts: list[bytes] = []
     size = 0
-    async with asyncio.timeout(timeout_s):
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > limit:
-                raise BodyTooLarge
-            if not message.get("more_body", False):
-                return parts[0] if len(parts) == 1 else b"".join(parts)
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limit:
+            raise BodyTooLarge
+        if not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 async def send_json(

@@ -125,9 +125,8 @@ def dumps(value: object) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        return dumps_ascii(value).encode()
 
 
-def dumps_ascii(value: object) -> str:
-    """Compact ASCII-only JSON text."""
-    return json.dumps(value, separators=(",", ":"))
+dumps_ascii: Callable[[object], str] = json.JSONEncoder(separators=(",", ":")).encode
+"""Compact ASCII-only JSON text of a value."""

@@ -22,44 +22,51 @@ from orchard_core.types.sandbox import LocalAddress
 MAX_HEAD = 512 << 10
 """Bytes of a request's line and headers at most (a piece that also ends a former body counts whole)."""
 
-HEAD_S = 60.0
-"""A connection that has not sent a whole head after so many seconds is closed."""
+REQUEST_S = 120.0
+"""A request that is not whole so many seconds after its connection or its first byte is answered no more."""
 
 
 class Connection(HttpToolsProtocol):
     """One client connection."""
 
     _in_head = True
+    _in_request = True
     _head_bytes = 0
-    _head_timer: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client connects: its first head is due."""
         super().connection_made(transport)
-        self._head_timer = self.loop.call_later(HEAD_S, transport.close)
+        self._timer = self.loop.call_later(REQUEST_S, transport.close)
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
         super().data_received(data)
-        if not self._in_head:
+        if not self._in_request:
             return
-        self._head_bytes += len(data)
+        if self._in_head:
+            self._head_bytes += len(data)
         if self._head_bytes > MAX_HEAD:
             self._refuse(431, "the request's headers are too large")
-        elif self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_S, self.transport.close)
+        elif self._timer is None:
+            self._timer = self.loop.call_later(REQUEST_S, self.transport.close)
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self._in_head = self._in_request = True
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
         self._in_head = False
         self._head_bytes = 0
-        self._disarm()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The body is whole; a next head may follow."""
+        """The body is whole."""
+        self._in_request = False
+        self._disarm()
         super().on_message_complete()
-        self._in_head = True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client left."""
@@ -71,9 +78,9 @@ class Connection(HttpToolsProtocol):
         self._refuse(400, f"this is not a valid HTTP request: {msg}")
 
     def _disarm(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _refuse(self, status: int, message: str) -> None:
         if self.transport.is_closing():

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-import aiohttp
-
 from orchard_core.errors import ModelError, ModelRateLimited, ModelRejected, ModelUnavailable
+from orchard_core.gateway.wire import Response
 
 _REPEATED = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 """Statuses that may be gone at the next attempt (52x and 529 are what CDNs and busy model servers use)."""
@@ -28,12 +27,12 @@ class Redactor:
         return text
 
 
-def failure(response: aiohttp.ClientResponse, body: bytes, url: str, redact: Redactor) -> ModelError:
+def failure(response: Response, body: bytes, url: str, redact: Redactor) -> ModelError:
     """The error for an answer that is not 200."""
     status = response.status
     words = redact(body.decode("utf-8", "replace"))
     message = f"{url} answered {status}: {words[:500]}"
-    asked_s = retry_after(response.headers.get("Retry-After"), datetime.now(UTC))
+    asked_s = retry_after(response.headers.get("retry-after"), datetime.now(UTC))
     if status == 429 and "insufficient_quota" not in words:
         return ModelRateLimited(
             message, retry_after_s=asked_s, hint="lower `concurrency`, or raise the quota"

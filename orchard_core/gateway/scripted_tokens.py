@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from orchard_core.errors import ModelRejected
@@ -58,7 +59,7 @@ class ByteRenderer:
         ids = [token for token in completion if token not in (START, END)]
         marks = [place for place, token in enumerate(ids) if token == CALL] + [len(ids)]
         message: dict[str, Any] = {"role": "assistant", "content": _decode(ids[: marks[0]]) or None}
-        calls = [_call(ids[one + 1 : other]) for one, other in zip(marks, marks[1:], strict=False)]
+        calls = [_call(ids[one + 1 : other]) for one, other in pairwise(marks)]
         if calls:
             message["tool_calls"] = calls
         return json.dumps(message).encode()
@@ -130,10 +131,9 @@ class ScriptedTokenUpstream:
             versions=(VersionSpan(start=0, stop=len(sampled), version=self._version),),
         )
 
-    async def stream(self, request: UpstreamRequest) -> AsyncIterator[bytes]:
+    def stream(self, request: UpstreamRequest) -> AsyncIterator[bytes]:
         """Never used: the gateway cuts whole answers of token-in engines. Raises ModelRejected."""
         raise ModelRejected("a token-in engine answers whole", status=400)
-        yield b""
 
     async def close(self) -> None:
         """Nothing is held."""

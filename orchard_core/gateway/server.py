@@ -30,11 +30,10 @@ class Gateway:
         retry: RetryPolicy | None = None,
         call_timeout_s: float = 600.0,
         max_body: int = 64 << 20,
-        body_timeout_s: float = 120.0,
     ) -> None:
         self._retry = retry or RetryPolicy()
         self._call_timeout_s = call_timeout_s
-        self._app = GatewayApp(max_body=max_body, body_timeout_s=body_timeout_s)
+        self._app = GatewayApp(max_body=max_body)
         self._slots: dict[int, tuple[Model, Slots]] = {}
         self._stack = AsyncExitStack()
         self._address: LocalAddress | None = None

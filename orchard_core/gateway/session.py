@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from orchard_core.errors import BudgetExceeded, ModelError, SessionClosed
 from orchard_core.gateway.budget import Budget
 from orchard_core.gateway.call import Call
-from orchard_core.gateway.contract import BeforeCall, Upstream
+from orchard_core.gateway.contract import BeforeCall, TokenUpstream, Upstream
 from orchard_core.gateway.conversation import Conversation
 from orchard_core.gateway.dialect import DialectCodec, Request
 from orchard_core.gateway.retry import RetryPolicy
 from orchard_core.gateway.slots import Slots
 from orchard_core.gateway.waits import Waits
 from orchard_core.types.harness import Limits
-from orchard_core.types.model import ModelCall, ModelEndpoint, Price
+from orchard_core.types.model import ModelCall, ModelEndpoint, Price, UpstreamMode
 from orchard_core.types.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -32,6 +32,13 @@ CLOSE_S = 5.0
 """How long a closing session waits for its calls to end, seconds."""
 
 _log = logging.getLogger("orchard.gateway")
+
+
+def _token_upstream(upstream: Upstream) -> TokenUpstream | None:
+    """The upstream when it works on token ids. Asked once: looking for a protocol's methods is slow."""
+    if upstream.mode is UpstreamMode.TOKEN_IN and isinstance(upstream, TokenUpstream):
+        return upstream
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +80,7 @@ class Session:
         self.waits = Waits()
         self.budget = Budget(limits=limits, waits=self.waits, opened=monotonic())
         self.upstream, self.slots = service.upstream, service.slots
+        self.token_upstream = _token_upstream(service.upstream)
         self.retry, self.call_timeout_s = service.retry, service.call_timeout_s
         self._price = service.price
         self._on_call = on_call
