@@ -90,7 +90,7 @@ async def measure_bare(given: argparse.Namespace, model: Model, bodies: Sequence
             await asyncio.gather(
                 *(bare_rollout(task, provider, gateway, model, bodies, slots) for task in tasks)
             )
-            return given.rollouts * given.turns / (time.perf_counter() - began)
+            return float(given.rollouts * given.turns) / (time.perf_counter() - began)
     finally:
         await provider.close()
 
@@ -127,7 +127,7 @@ async def measure_whole(given: argparse.Namespace, model: Model) -> float:
     spent = time.perf_counter() - began
     failed = [rollout for rollout in rollouts if len(rollout.trajectory.calls) != given.turns + 1]
     assert not failed, failed[0].error
-    return given.rollouts * given.turns / spent
+    return float(given.rollouts * given.turns) / spent
 
 
 async def run_all(given: argparse.Namespace, model: Model) -> list[Rollout]:

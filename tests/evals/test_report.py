@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,11 @@ from orchard_core.rollout.store.writer import RunWriter
 
 from .making import make_config, make_planned, make_rollout
 
-GONE = {"score": None, "outcome": Outcome.SANDBOX_FAILED, "attribution": Attribution.INFRASTRUCTURE}
+GONE: dict[str, Any] = {
+    "score": None,
+    "outcome": Outcome.SANDBOX_FAILED,
+    "attribution": Attribution.INFRASTRUCTURE,
+}
 NASTY = (
     "a|b `c` <script>alert(1)</script> [x](javascript:alert(1)) \x1b[31m\u202e @all https://evil.example #1"
 )
@@ -27,15 +32,15 @@ NASTY = (
 async def write_run(
     root: Path, *, tags: tuple[str, ...] = (), error: str = "SandboxGone", **config: object
 ) -> Run:
-    """Task a: 2 of 8 passed and 2 lost to the infrastructure. Task b: 1 of 8 passed, 1 agent's fault, 1 missing."""
+    """Task a: 2 of 8 passed, 2 lost to the infrastructure. Task b: 1 of 8 passed, 1 ended by it, 1 missing."""
     writer = await RunWriter.open(root, make_config(**config))
     async with writer:
         await writer.plan([make_planned(task, n, tags=(task, *tags)) for task in "ab" for n in range(8)])
         for n in range(8):
             lost = n >= 6
             score = None if lost else float(n < 2)
-            fields = {**GONE, "error": error} if lost else {"score": score}
-            await writer.finish(make_rollout("a", n, turns=2, **fields))  # type: ignore[arg-type]
+            fields: dict[str, Any] = {**GONE, "error": error} if lost else {"score": score}
+            await writer.finish(make_rollout("a", n, turns=2, **fields))
         for n in range(7):
             killed = n == 6
             fields = (
@@ -43,7 +48,7 @@ async def write_run(
                 if killed
                 else {"score": float(n < 1)}
             )
-            await writer.finish(make_rollout("b", n, turns=4, **fields))  # type: ignore[arg-type]
+            await writer.finish(make_rollout("b", n, turns=4, **fields))
     return open_run(root)
 
 

@@ -12,6 +12,17 @@ from orchard_core.gateway.scripted import OracleConfig, OracleModel
 from orchard_core.rollout.front import run_rollouts
 from orchard_core.tasks.workbench.taskset import Workbench, WorkbenchConfig
 from orchard_core.testing import FakeHarness
+from orchard_core.types.events import Event, RunStarted
+
+
+def say_started(event: Event) -> None:
+    if isinstance(event, RunStarted):
+        say("started")
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 async def main(out: str, sandbox: str) -> None:
@@ -24,10 +35,10 @@ async def main(out: str, sandbox: str) -> None:
         concurrency=4,
         out=out,
         resume=True,
+        observers=[("start", say_started)],
     )
     async for rollout in rollouts:
-        sys.stdout.write(f"{rollout.id} {rollout.score}\n")
-        sys.stdout.flush()
+        say(rollout.id)
 
 
 if __name__ == "__main__":

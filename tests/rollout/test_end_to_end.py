@@ -95,12 +95,15 @@ async def _life(root: Path, reported: Counter[str], draw: random.Random) -> bool
         start_new_session=True,
     )
     assert driver.stdout is not None
-    killer = asyncio.create_task(_kill(driver, draw.uniform(0.5, 4.0)))
+    killer: asyncio.Task[None] | None = None
     async for line in driver.stdout:
-        if line.endswith(b"\n"):
-            reported[line.split()[0].decode()] += 1
+        if line == b"started\n":
+            killer = asyncio.create_task(_kill(driver, draw.uniform(0.0, 2.0)))
+        elif line.endswith(b"\n"):
+            reported[line.strip().decode()] += 1
     code = await driver.wait()
-    killer.cancel()
+    if killer is not None:
+        killer.cancel()
     assert code in {0, -signal.SIGKILL}
     return code != 0
 

@@ -198,7 +198,7 @@ async def test_judging_in_the_own_sandbox_kills_what_runs_there_and_is_marked(
 
     async def judge(evidence: Evidence, grading: Grading) -> float:
         assert grading.own is not None
-        lives.append((await grading.own.exec("kill -0 $(cat pid)")).ok)
+        lives.append((await grading.own.exec('grep -q "^State:.[RS]" /proc/$(cat pid)/status')).ok)
         return float(await grading.own.read_bytes("/workspace/answer.txt") == b"0")
 
     reward = FakeReward(judge, needs_own_sandbox=asks == "reward")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ from orchard_core.types.events import Event, RolloutFinished, RolloutStarted, Ru
 from .harnesses import Acting, answer
 
 RETRY = RetryPolicy(backoff_s=0.01)
-Runs = Callable[..., AsyncIterator[Rollout]]
+Runs = Callable[..., AsyncGenerator[Rollout, None]]
 
 
 async def solve(task: Task, sandbox: Sandbox, model: ModelEndpoint) -> None:
@@ -59,7 +59,7 @@ async def solve(task: Task, sandbox: Sandbox, model: ModelEndpoint) -> None:
 def runs(gateway: Gateway, provider: FakeProvider, tmp_path: Path) -> Runs:
     """run_rollouts with fakes, into one directory."""
 
-    def start(taskset: FakeTaskSet | None = None, **options: Any) -> AsyncIterator[Rollout]:
+    def start(taskset: FakeTaskSet | None = None, **options: Any) -> AsyncGenerator[Rollout, None]:
         defaults: dict[str, Any] = {
             "harness": Acting(solve),
             "model": FakeModel(),
@@ -287,7 +287,7 @@ async def test_asking_twice_does_not_wait_for_a_slow_tear_down(runs: Runs, tmp_p
 
 
 async def test_leaving_the_loop_early_cleans_up(runs: Runs, provider: FakeProvider, tmp_path: Path) -> None:
-    async with aclosing(runs(FakeTaskSet.of(8), concurrency=4)) as rollouts:  # type: ignore[type-var]
+    async with aclosing(runs(FakeTaskSet.of(8), concurrency=4)) as rollouts:
         async for _ in rollouts:
             break
     assert not any([await sandbox.alive() for sandbox in provider.created])
