@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 import aiohttp
@@ -10,9 +11,12 @@ from pydantic import JsonValue
 
 from orchard_core import ModelEndpoint, ModelReplyMalformed, ModelTimeout, ModelUnavailable
 from orchard_harness_react.config import ReactConfig
-from orchard_harness_react.protocol import Answer, Message
+from orchard_harness_react.protocol import Answer, Json, Message
 from orchard_harness_react.refusal import refusal
 from orchard_harness_react.stream import assembled
+
+_MESSAGE = re.compile(r'"message"\s*:\s*')
+_decoder = json.JSONDecoder()
 
 
 class Chat:
@@ -20,9 +24,10 @@ class Chat:
 
     def __init__(self, model: ModelEndpoint, config: ReactConfig, fields: Mapping[str, JsonValue]) -> None:
         self._url = f"{model.base_url.rstrip('/')}/chat/completions"
-        self._fields = {"model": model.model, **fields, **config.sampling()}
+        said = {"model": model.model, **fields, **config.sampling()}
         if config.stream:
-            self._fields |= {"stream": True, "stream_options": {"include_usage": True}}
+            said |= {"stream": True, "stream_options": {"include_usage": True}}
+        self._head = json.dumps(said, separators=(",", ":"))[:-1]
         self._stream = config.stream
         self._limit_s = config.model_timeout_s
         self._headers = {"Authorization": f"Bearer {model.api_key}", "Content-Type": "application/json"}
@@ -37,9 +42,10 @@ class Chat:
 
     async def ask(self, messages: Sequence[Message]) -> Answer:
         """The next answer. Raises ModelError, and ContextExceeded when the conversation is too long."""
-        body = json.dumps({**self._fields, "messages": list(messages)})
+        body = f'{self._head},"messages":[{",".join(message.raw for message in messages)}]}}'
+        data = body.encode("utf-8", "surrogatepass")
         try:
-            async with self._http.post(self._url, data=body.encode(), headers=self._headers) as response:
+            async with self._http.post(self._url, data=data, headers=self._headers) as response:
                 if response.status != 200:
                     raise refusal(response.status, await response.read())
                 if self._stream:
@@ -57,10 +63,21 @@ class Chat:
 
 def _answer(body: bytes) -> Answer:
     try:
-        choice = json.loads(body)["choices"][0]
-        message = choice["message"]
+        text = body.decode("utf-8", "surrogatepass")
+        choice = json.loads(text)["choices"][0]
+        fields = choice["message"]
     except (ValueError, RecursionError, LookupError, TypeError) as error:
         raise ModelReplyMalformed(f"the answer is not a chat completion: {body[:200]!r}") from error
-    if not isinstance(message, dict):
+    if not isinstance(fields, dict):
         raise ModelReplyMalformed(f"the answer holds no message: {body[:200]!r}")
-    return Answer(message=message, finish=str(choice.get("finish_reason") or "stop"))
+    message = Message(_as_written(text, fields))
+    return Answer(message=message, fields=fields, finish=str(choice.get("finish_reason") or "stop"))
+
+
+def _as_written(text: str, fields: Json) -> str:
+    """The stretch of the body that spells the message; to write it anew would lose blanks and escapes."""
+    for found in _MESSAGE.finditer(text):
+        value, end = _decoder.raw_decode(text, found.end())
+        if value == fields:
+            return text[found.end() : end]
+    return json.dumps(fields)

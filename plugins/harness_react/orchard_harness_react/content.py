@@ -14,6 +14,10 @@ _MARKER = 140
 """Room for the words that stand where text was cut."""
 
 
+_PICTURE = '"image_url"'
+_GONE: JsonValue = {"type": "text", "text": "[an older image was left out]"}
+
+
 def utf8(text: str) -> str:
     """The text with whatever UTF-8 cannot carry (lone surrogates) replaced by `?`."""
     return text.encode("utf-8", "replace").decode()
@@ -63,17 +67,26 @@ def without_old_images(messages: Sequence[Message], keep: int) -> list[Message]:
     left = keep
     found: list[Message] = []
     for message in reversed(messages):
-        content = message.get("content")
-        if message.get("role") == "user" and isinstance(content, list):
-            parts: list[JsonValue] = []
-            for part in reversed(content):
-                is_image = isinstance(part, dict) and part.get("type") == "image_url"
-                shown = not is_image or left > 0
-                left -= is_image
-                parts.append(part if shown else {"type": "text", "text": "[an older image was left out]"})
-            message = {**message, "content": parts[::-1]}  # noqa: PLW2901 - the same message, lighter
-        found.append(message)
+        lighter, shown = _lighter(message, left) if _PICTURE in message.raw else (message, 0)
+        found.append(lighter)
+        left -= shown
     return found[::-1]
+
+
+def _lighter(message: Message, keep: int) -> tuple[Message, int]:
+    """The message with its last `keep` pictures, and how many it has now."""
+    fields = message.parsed()
+    content = fields.get("content")
+    if fields.get("role") != "user" or not isinstance(content, list):
+        return message, 0
+    places = [
+        i for i, part in enumerate(content) if isinstance(part, dict) and part.get("type") == "image_url"
+    ]
+    kept = places[max(len(places) - keep, 0) :]
+    parts: list[JsonValue] = [
+        _GONE if i in places and i not in kept else part for i, part in enumerate(content)
+    ]
+    return Message.of("user", parts), len(kept)
 
 
 def _note(image: Image) -> str:

@@ -56,7 +56,7 @@ class Episode:
 
     async def run(self, system: str, instruction: str) -> HarnessResult:
         """From the first question to the end. Raises ModelError and SandboxError untouched."""
-        self._messages = [{"role": "system", "content": system}, {"role": "user", "content": instruction}]
+        self._messages = [Message.of("system", system), Message.of("user", instruction)]
         try:
             while True:
                 await self._turn()
@@ -129,7 +129,7 @@ class Episode:
         problem = (
             f"Your answer called no tool. {self._protocol.how_to_call()}{ending}{_WAS_CUT if was_cut else ''}"
         )
-        self._messages.append({"role": "user", "content": problem})
+        self._messages.append(Message.of("user", problem))
         self._count([problem], understood=False)
 
     def _count(self, problems: Sequence[str], *, understood: bool) -> None:

@@ -34,20 +34,19 @@ class NativeProtocol:
 
     def calls(self, answer: Answer) -> Sequence[Call]:
         """What stands in `tool_calls`."""
-        entries = answer.message.get("tool_calls")
+        entries = answer.fields.get("tool_calls")
         return [_call(entry) for entry in entries] if isinstance(entries, list) else []
 
     def results(self, done: Sequence[Done]) -> Sequence[Message]:
         """One `tool` message a call. Tool messages carry no pictures, so those follow in a `user` message."""
-        messages: list[Message] = [
-            {"role": "tool", "tool_call_id": item.call.id, "content": text_of(item.result.content)}
-            for item in done
+        messages = [
+            Message.of("tool", text_of(item.result.content), tool_call_id=item.call.id) for item in done
         ]
         pictures: list[JsonValue] = []
         for item in done:
             for image in images_of(item.result.content):
                 pictures += [{"type": "text", "text": f"Image from {item.call.name}:"}, image_part(image)]
-        return [*messages, {"role": "user", "content": pictures}] if pictures else messages
+        return [*messages, Message.of("user", pictures)] if pictures else messages
 
     def how_to_call(self) -> str:
         """Names the tools."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,26 @@ from pydantic import JsonValue
 
 from orchard_core import ToolResult
 
-Message = dict[str, JsonValue]
-"""One message as it travels. What the model said is never changed."""
+Json = dict[str, JsonValue]
+"""A JSON object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message as it travels: made to text once, and never changed."""
+
+    raw: str
+    """Its JSON. What the model said stays as it came, character by character."""
+
+    @classmethod
+    def of(cls, role: str, content: JsonValue, **fields: JsonValue) -> Message:
+        """A message of ours."""
+        return cls(json.dumps({"role": role, "content": content, **fields}, separators=(",", ":")))
+
+    def parsed(self) -> Json:
+        """Its fields."""
+        found: Json = json.loads(self.raw)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +39,15 @@ class Answer:
 
     message: Message
     """The assistant message exactly as received."""
+    fields: Json
+    """The same, parsed."""
     finish: str
     """The server's finish reason; `length` when the answer was cut."""
 
     @property
     def text(self) -> str:
         """What it said in words."""
-        content = self.message.get("content")
+        content = self.fields.get("content")
         if isinstance(content, str):
             return content
         parts = content if isinstance(content, list) else []

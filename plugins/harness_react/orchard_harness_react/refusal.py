@@ -10,6 +10,7 @@ from orchard_core import (
     ModelError,
     ModelRateLimited,
     ModelRejected,
+    ModelReplyMalformed,
     ModelTimeout,
     ModelUnavailable,
     SessionClosed,
@@ -36,6 +37,8 @@ def refusal(status: int, body: bytes) -> ModelError:
         return SessionClosed(message)
     if code == "context_length_exceeded" or (status in (400, 413, 422) and _CONTEXT.search(message)):
         return ContextExceeded(said, status=status, body=message)
+    if code == "upstream_malformed":
+        return ModelReplyMalformed(said)
     if status == 429:
         return ModelRateLimited(said)
     if status in (408, 504):

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from pydantic import JsonValue
 
 from orchard_core import ModelReplyMalformed
-from orchard_harness_react.protocol import Answer, Message
+from orchard_harness_react.protocol import Answer, Json, Message
 from orchard_harness_react.refusal import refusal
 
 
@@ -17,7 +17,7 @@ async def assembled(pieces: AsyncIterator[bytes]) -> Answer:
 
     Raises ModelReplyMalformed when it breaks off, ModelError when the server reports an error in it.
     """
-    message: Message = {"role": "assistant", "content": None}
+    fields: Json = {"role": "assistant", "content": None}
     finish = ""
     async for line in _lines(pieces):
         if not line.startswith(b"data:"):
@@ -26,11 +26,12 @@ async def assembled(pieces: AsyncIterator[bytes]) -> Answer:
         if data == b"[DONE]":
             break
         choice = _choice(data)
-        _grow(message, choice.get("delta"))
+        _grow(fields, choice.get("delta"))
         finish = str(choice.get("finish_reason") or finish)
     if not finish:
         raise ModelReplyMalformed("the stream of the answer broke off before its end")
-    return Answer(message=message, finish=finish)
+    message = Message(json.dumps(fields, separators=(",", ":")))
+    return Answer(message=message, fields=fields, finish=finish)
 
 
 async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -45,7 +46,7 @@ async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield b"".join(held)
 
 
-def _choice(data: bytes) -> dict[str, JsonValue]:
+def _choice(data: bytes) -> Json:
     try:
         chunk = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -59,36 +60,37 @@ def _choice(data: bytes) -> dict[str, JsonValue]:
     return choice if isinstance(choice, dict) else {}
 
 
-def _grow(message: Message, delta: JsonValue) -> None:
-    """Text is put end to end, calls are grown by their index, anything else is taken as it comes."""
+def _grow(fields: Json, delta: JsonValue) -> None:
+    """Put a piece to what is there: texts end to end, lists one after the other, calls by their index."""
     for name, value in delta.items() if isinstance(delta, dict) else ():
+        before = fields.get(name)
         if name == "tool_calls" and isinstance(value, list):
-            calls = message.setdefault("tool_calls", [])
+            calls = fields.setdefault("tool_calls", [])
             for part in value:
                 _grow_call(calls, part)
-            continue
-        before = message.get(name)
-        if name != "role" and isinstance(before, str) and isinstance(value, str):
-            message[name] = before + value
-        elif value is not None or name not in message:
-            message[name] = value
+        elif name != "role" and isinstance(before, str) and isinstance(value, str):
+            fields[name] = before + value
+        elif isinstance(before, list) and isinstance(value, list):
+            fields[name] = [*before, *value]
+        elif value is not None:
+            fields[name] = value
 
 
 def _grow_call(calls: JsonValue, part: JsonValue) -> None:
+    """Ids and names come once (or are empty in later pieces); arguments come in pieces."""
     if not isinstance(calls, list) or not isinstance(part, dict):
         return
     index = part.get("index")
-    place = index if isinstance(index, int) and 0 <= index <= len(calls) else len(calls)
+    place = index if isinstance(index, int) and 0 <= index < len(calls) else len(calls)
     if place == len(calls):
-        calls.append({"type": "function", "function": {"name": "", "arguments": ""}})
-    call = calls[place]
-    function = part.get("function")
-    if not isinstance(call, dict):
+        calls.append({"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+    call, pieces = calls[place], part.get("function")
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(call, dict) or not isinstance(function, dict):
         return
-    for name, value in part.items():
-        if name not in ("index", "function") and value is not None:
-            call[name] = value
-    grown = call.get("function")
-    for name, value in function.items() if isinstance(function, dict) else ():
-        if isinstance(grown, dict) and isinstance(value, str):
-            grown[name] = str(grown.get(name) or "") + value
+    call |= {name: value for name, value in part.items() if name not in ("index", "function") and value}
+    for name, value in pieces.items() if isinstance(pieces, dict) else ():
+        if name == "arguments":
+            function[name] = f"{function.get(name) or ''}{value or ''}"
+        elif value:
+            function[name] = value

@@ -43,9 +43,7 @@ class TextProtocol:
             for item in done
         )
         pictures = [image_part(image) for item in done for image in images_of(item.result.content)]
-        return [
-            {"role": "user", "content": [{"type": "text", "text": text}, *pictures] if pictures else text}
-        ]
+        return [Message.of("user", [{"type": "text", "text": text}, *pictures] if pictures else text)]
 
     def how_to_call(self) -> str:
         """Shows the form."""

@@ -62,7 +62,9 @@ class ModelServer:
     def __init__(self, answers: Sequence[Said]) -> None:
         self._answers = answers
         self.requests: list[dict[str, Any]] = []
-        """Bodies, as received."""
+        """Bodies, parsed."""
+        self.raw: list[bytes] = []
+        """The same, as bytes."""
         self.keys: list[str | None] = []
         """Authorization headers."""
         self.endpoint = ModelEndpoint(base_url="", api_key="", model="")
@@ -75,7 +77,8 @@ class ModelServer:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer one request."""
-        self.requests.append(json.loads(await request.read()))
+        self.raw.append(await request.read())
+        self.requests.append(json.loads(self.raw[-1]))
         self.keys.append(request.headers.get("Authorization"))
         said = self._answers[len(self.requests) - 1]
         if said.hangs:

@@ -123,6 +123,18 @@ async def test_what_the_model_said_goes_back_exactly_and_the_conversation_only_g
         assert {**after, "messages": 0} == {**before, "messages": 0}
 
 
+async def test_what_the_model_said_goes_back_character_by_character(play: Play) -> None:
+    message = (
+        '{ "content":"say \\"message\\": {}, \\u00e9 and é",\n\t"n" : 1.50e1, "role":"assistant",'
+        '"tool_calls": [ {"id":"c", "function": {"name":"bash",'
+        ' "arguments":"{ \\"command\\":\\"true\\" }"}} ] }'
+    )
+    body = '{"message": 3, "choices": [{"message" : ' + message + ', "finish_reason": "tool_calls"}]}'
+    ran = await play(Said(body=body), SUBMIT)
+    assert message.encode() in ran.server.raw[1]
+    assert ran.observation() == "(no output)\n[exit code 0]"
+
+
 async def test_the_session_s_key_and_the_sampling_options_travel_with_each_call(play: Play) -> None:
     ran = await play(SUBMIT, temperature=0.5, top_p=0.9, max_tokens=77, extra_body={"seed": 3})
     request = ran.server.requests[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from orchard_harness_react.protocol import Answer
+from orchard_harness_react.protocol import Answer, Message
 from orchard_harness_react.text import TextProtocol
 
 from orchard_core import Image, StopReason, Text, ToolResult
@@ -15,10 +15,16 @@ from .model_server import says
 SUBMIT = says('Done.\n<tool_call>\n{"name": "submit", "arguments": {"answer": "7"}}\n</tool_call>')
 
 
+def answer(text: str) -> Answer:
+    """An answer in words."""
+    message = Message.of("assistant", text)
+    return Answer(message=message, fields=message.parsed(), finish="stop")
+
+
 def read(text: str) -> list[tuple[str, str]]:
     """Names and arguments of the calls in a text; a problem stands for both."""
     protocol = TextProtocol([FakeTool("bash")])
-    found = protocol.calls(Answer(message={"role": "assistant", "content": text}, finish="stop"))
+    found = protocol.calls(answer(text))
     return [(call.name, call.problem or call.arguments) for call in found]
 
 
@@ -92,8 +98,7 @@ def test_calls_are_found(text: str, expected: list[tuple[str, str]]) -> None:
 
 
 def test_fences_are_plain_text_without_a_shell() -> None:
-    answer = Answer(message={"role": "assistant", "content": "```bash\nls\n```"}, finish="stop")
-    assert TextProtocol([]).calls(answer) == []
+    assert TextProtocol([]).calls(answer("```bash\nls\n```")) == []
 
 
 @pytest.mark.parametrize("piece", ["```bash\n", "```\n", "<tool_call>", "````", "`" * 5000 + "\n"])
