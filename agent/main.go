@@ -85,7 +85,8 @@ func serve(config *Config) error {
 	return endAll(httpServer, runs)
 }
 
-// watchSignals takes every signal that would end the agent, for a command may send any to it. Notify, unlike Ignore, is not inherited by commands.
+// watchSignals takes every signal that would end the agent, for a command may send any to it. Notify, unlike Ignore, is
+// not inherited by commands.
 func watchSignals(config *Config, stop func()) {
 	ended := make(chan os.Signal, 1)
 	if !config.IgnoreTerm {
