@@ -31,7 +31,8 @@ class Process(Protocol):
         """The client-made id; starting with the same id again attaches to this run."""
 
     def stdout(self) -> AsyncIterator[bytes]:
-        """Pieces of standard output from the beginning, until the command and all holders end."""
+        """Pieces of standard output from the beginning until the command ends; what children that outlive
+        it write later is not part of it."""
 
     def stderr(self) -> AsyncIterator[bytes]:
         """Pieces of standard error, likewise; empty with a PTY."""
