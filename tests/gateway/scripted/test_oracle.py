@@ -11,6 +11,7 @@ from orchard_core.gateway.scripted import OracleConfig, OracleModel
 
 from .conversations import BASH, STRING, SUBMIT, TWO_STEPS, calls, context, play, request, say, tool
 
+Json = dict[str, Any]
 ARRAY = {"type": "array", "items": STRING}
 
 
@@ -46,7 +47,9 @@ async def test_it_plays_one_command_a_turn_with_a_thought_and_then_submits() -> 
         ),
     ],
 )
-async def test_it_finds_the_shell_among_other_tools(offered: dict[str, Any], expected: dict[str, Any]) -> None:
+async def test_it_finds_the_shell_among_other_tools(
+    offered: dict[str, Any], expected: dict[str, Any]
+) -> None:
     tools = [
         tool("read_file", ["path"], path=STRING),
         tool("python", ["code"], code=STRING),
@@ -71,7 +74,9 @@ async def test_it_finds_the_shell_among_other_tools(offered: dict[str, Any], exp
         ),
     ],
 )
-async def test_it_ends_through_the_tool_that_is_meant_for_it(finish: dict[str, Any], expected: dict[str, Any]) -> None:
+async def test_it_ends_through_the_tool_that_is_meant_for_it(
+    finish: dict[str, Any], expected: dict[str, Any]
+) -> None:
     model = OracleModel()
     played = [
         {"role": "assistant", "content": None, "tool_calls": [
