@@ -3,8 +3,8 @@
     python bench/gateway.py [--calls 2000] [--turns 20]
 
 Every part runs in a process of its own. A call is a chat completion of a conversation that grows from 2 to
-2 x TURNS messages of 500 bytes. `added` is what a way takes per call, by throughput, beyond the same load sent
-straight to the upstream.
+2 x TURNS messages of 500 bytes. `added` is what a way takes per call, by throughput, beyond the same load
+sent straight to the upstream.
 """
 
 from __future__ import annotations

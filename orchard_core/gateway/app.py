@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from hashlib import sha256
 
 from orchard_core.errors import ModelError, SessionClosed
@@ -18,6 +18,9 @@ from orchard_core.gateway.session import Session
 
 CODECS: Mapping[str, DialectCodec] = {"/v1/chat/completions": ChatCodec()}
 """Dialects by path. A new one is one codec here."""
+
+WATCH_AFTER_S = 0.1
+"""A call is watched for its client's leaving once it has taken so long, seconds."""
 
 STALL_S = 300.0
 """A streaming client that takes nothing for so long, seconds, is taken to be gone."""
@@ -130,15 +133,29 @@ async def _serve(session: Session, codec: DialectCodec, body: bytes, receive: Re
     except ModelError as error:
         await http.send_fault(send, faults.of(error))
         return
-    watcher = asyncio.create_task(_watch(receive, call))
-    try:
+    with _watched(receive, call):
         await (_stream(call, send) if request.stream else _whole(call, send))
+
+
+@contextmanager
+def _watched(receive: Receive, call: Call) -> Iterator[None]:
+    """End the call when its client leaves. A call that is answered at once is never watched."""
+    loop = asyncio.get_running_loop()
+    watchers: list[asyncio.Task[None]] = []
+
+    def start() -> None:
+        watchers.append(loop.create_task(_watch(receive, call)))
+
+    timer = loop.call_later(WATCH_AFTER_S, start)
+    try:
+        yield
     finally:
-        watcher.cancel()
+        timer.cancel()
+        for watcher in watchers:
+            watcher.cancel()
 
 
 async def _watch(receive: Receive, call: Call) -> None:
-    """End the call when its client leaves."""
     while (await receive())["type"] != "http.disconnect":
         pass
     call.end("the client closed the connection before the answer ended")

@@ -25,6 +25,8 @@ def _refuse(constant: str) -> float:
 
 _scan_once: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(parse_constant=_refuse).scan_once  # type: ignore[attr-defined]
 _space = re.compile(r"[ \t\n\r]*").match
+_plain_name = re.compile(r'"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*').match
+_after = re.compile(r"[ \t\n\r]*([,}\]])[ \t\n\r]*").match
 _non_ascii = re.compile(r"[^\x00-\x7f]+")
 
 
@@ -45,6 +47,8 @@ def ascii_text(text: str) -> str:
 
 def skip(text: str, at: int) -> int:
     """Position of the first character at or after `at` that is not white space."""
+    if text[at : at + 1] > " ":
+        return at
     match = _space(text, at)
     return match.end() if match else at
 
@@ -71,14 +75,14 @@ def walk_object(text: str, at: int, member: Callable[[str, int], int]) -> int:
     if text[at : at + 1] == "}":
         return at + 1
     while True:
-        if text[at : at + 1] != '"':
-            raise JsonFault(f"a member's name was expected at character {at}")
-        key, at = scan(text, at)
-        at = _expect(text, skip(text, at), ":")
-        at = skip(text, member(key, skip(text, at)))
-        if text[at : at + 1] == "}":
-            return at + 1
-        at = skip(text, _expect(text, at, ","))
+        key, at = _name(text, at)
+        at = member(key, at)
+        after = _after(text, at)
+        if after is None or after[1] == "]":
+            raise JsonFault(f"',' or '}}' was expected at character {at}")
+        at = after.end()
+        if after[1] == "}":
+            return after.end(1)
 
 
 def walk_array(text: str, at: int, element: Callable[[int], int]) -> int:
@@ -89,10 +93,13 @@ def walk_array(text: str, at: int, element: Callable[[int], int]) -> int:
     if text[at : at + 1] == "]":
         return at + 1
     while True:
-        at = skip(text, element(at))
-        if text[at : at + 1] == "]":
-            return at + 1
-        at = skip(text, _expect(text, at, ","))
+        at = element(at)
+        after = _after(text, at)
+        if after is None or after[1] == "}":
+            raise JsonFault(f"',' or ']' was expected at character {at}")
+        at = after.end()
+        if after[1] == "]":
+            return after.end(1)
 
 
 def whole(text: str, end: int) -> None:
@@ -102,10 +109,18 @@ def whole(text: str, end: int) -> None:
         raise JsonFault(f"extra data at character {at}")
 
 
-def _expect(text: str, at: int, what: str) -> int:
-    if text[at : at + 1] != what:
-        raise JsonFault(f"{what!r} was expected at character {at}")
-    return at + 1
+def _name(text: str, at: int) -> tuple[str, int]:
+    """A member's name and where its value starts."""
+    plain = _plain_name(text, at)
+    if plain is not None:
+        return plain[1], plain.end()
+    if text[at : at + 1] != '"':
+        raise JsonFault(f"a member's name was expected at character {at}")
+    key, at = scan(text, at)
+    at = skip(text, at)
+    if text[at : at + 1] != ":":
+        raise JsonFault(f"':' was expected at character {at}")
+    return key, skip(text, at + 1)
 
 
 def loads(data: bytes | str) -> Any:

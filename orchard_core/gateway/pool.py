@@ -114,7 +114,7 @@ class Pool:
         to = self._proxy or self._url
         await loop.create_connection(
             lambda: connection,
-            to.hostname,
+            to.hostname or "",
             to.port or (443 if secure else 80),
             ssl=self._context() if secure else None,
             server_hostname=host if secure else None,
