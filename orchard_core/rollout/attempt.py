@@ -10,10 +10,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
-from orchard_core import __version__
 from orchard_core.errors import (
     BudgetExceeded,
-    ConfigError,
     DeadlineExceeded,
     HarnessError,
     ModelError,
@@ -25,28 +23,26 @@ from orchard_core.gateway.contract import SessionContext
 from orchard_core.rollout.collect import collect, keep_files
 from orchard_core.rollout.deadline import deadline, unbroken, within
 from orchard_core.rollout.ending import name_death, name_exhausted, name_model, name_stop
-from orchard_core.rollout.fault import Fault, name_fault
+from orchard_core.rollout.fault import name_fault
+from orchard_core.rollout.fitting import FittedSpec, check_tools, fit_spec
 from orchard_core.rollout.grading import VERIFIED, grade
-from orchard_core.rollout.identity import digest, rollout_id
-from orchard_core.rollout.parts import FittedSpec, RolloutParts, fit_spec
+from orchard_core.rollout.identity import rollout_id
+from orchard_core.rollout.parts import RolloutParts
+from orchard_core.rollout.progress import Progress
 from orchard_core.rollout.session import ModelSession
-from orchard_core.rollout.text import ERROR_LIMIT, excerpt
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.events import CallFinished, Event, PhaseStarted
-from orchard_core.types.harness import HarnessResult, Limits, ToolUse
+from orchard_core.types.harness import HarnessResult, Limits
 from orchard_core.types.model import ModelCall
 from orchard_core.types.rollout import (
-    Artifact,
     Attribution,
     Outcome,
     Phase,
     PhaseTiming,
-    Provenance,
     Rollout,
 )
 from orchard_core.types.task import Task
-from orchard_core.types.trajectory import Trajectory
 
 _LOG = logging.getLogger("orchard.rollout")
 Record = Callable[[Rollout], Coroutine[Any, Any, None]]
@@ -114,27 +110,21 @@ class _Attempt:
         self._tries = tries
         self._seed = seed
         self._emit = emit
-        self._started_at = time.time()
         self._created_at = 0.0
         self._sandbox: Sandbox | None = None
+        self._closed = False
         self._exhausted: BudgetExceeded | None = None
         self._last_error: ModelError | None = None
-        self._closed = False
-        self._agent_ran = False
-        self._fault: Fault | None = None
-        self._result: HarnessResult | None = None
-        self._trajectory = Trajectory()
-        self._artifacts: tuple[Artifact, ...] = ()
-        self._timings: list[PhaseTiming] = []
+        self._seen = Progress(started_at=time.time())
 
     async def work(self) -> Rollout:
         """Every phase up to verification."""
         await self._create()
-        if self._sandbox is not None and self._fault is None:
+        if self._sandbox is not None and self._seen.fault is None:
             await self._inside(self._sandbox)
-        if self._result is not None:
-            await self._keep_harness_files(self._result)
-        rollout = self._record()
+        if self._seen.result is not None:
+            await self._keep_harness_files(self._seen.result)
+        rollout = self.record()
         if rollout.outcome not in VERIFIED or self._sandbox is None:
             return rollout
         return await self._verified(rollout, self._sandbox)
@@ -152,10 +142,22 @@ class _Attempt:
         except Exception:  # noqa: BLE001 - border: the record is safe, and a provider's reaper takes what is left
             _LOG.warning("sandbox %s did not close", sandbox.id, exc_info=True)
 
+    def record(self) -> Rollout:
+        """What was seen until now, as a record."""
+        return self._seen.record(
+            self._task,
+            self._parts,
+            self._fitted,
+            id=self.id,
+            attempt=self._attempt,
+            tries=self._tries,
+            seed=self._seed,
+        )
+
     def cancelled(self) -> Rollout:
         """The record of what was done until the rollout was stopped."""
         update = {"outcome": Outcome.CANCELLED, "attribution": Attribution.USER, "error": None}
-        return self._record().model_copy(update=update)
+        return self.record().model_copy(update=update)
 
     @asynccontextmanager
     async def _phase(self, phase: Phase) -> AsyncIterator[None]:
@@ -170,11 +172,11 @@ class _Attempt:
             self._blame(error, phase, began)
         finally:
             spent = time.monotonic() - began
-            self._timings.append(PhaseTiming(phase=phase, started_at=at, duration_s=spent))
+            self._seen.timings.append(PhaseTiming(phase=phase, started_at=at, duration_s=spent))
 
     def _blame(self, error: Exception, phase: Phase, began: float) -> None:
-        if self._fault is None or self._fault.outcome in VERIFIED:
-            self._fault = name_fault(error, phase, elapsed_s=time.monotonic() - began)
+        if self._seen.fault is None or self._seen.fault.outcome in VERIFIED:
+            self._seen.fault = name_fault(error, phase, elapsed_s=time.monotonic() - began)
 
     async def _create(self) -> None:
         settings = self._parts.settings
@@ -203,13 +205,13 @@ class _Attempt:
             async with self._phase(Phase.PREPARE), deadline("prepare", phases.prepare_s):
                 session = self._parts.taskset.session(self._task, sandbox)
                 tools = await stack.enter_async_context(session)
-            if self._fault is None:
-                _check_tools(self._parts.harness.name, self._parts.harness.capabilities.tools, tools)
+            if self._seen.fault is None:
+                check_tools(self._parts.harness.name, self._parts.harness.capabilities.tools, tools)
                 await self._agent(sandbox, tools)
         finally:
             # Services end first, so that what they write at their end is part of the artifacts.
             await self._leave(stack)
-        if self._fault is None or self._fault.outcome in VERIFIED:
+        if self._seen.fault is None or self._seen.fault.outcome in VERIFIED:
             async with self._phase(Phase.COLLECT):
                 work = collect(
                     sandbox,
@@ -217,7 +219,9 @@ class _Attempt:
                     self._parts.blobs,
                     limit=self._parts.settings.max_artifact_bytes,
                 )
-                self._artifacts = await within("collect", phases.collect_s, work, grace_s=phases.cancel_s)
+                self._seen.artifacts = await within(
+                    "collect", phases.collect_s, work, grace_s=phases.cancel_s
+                )
 
     async def _leave(self, stack: AsyncExitStack) -> None:
         try:
@@ -228,7 +232,8 @@ class _Attempt:
 
     async def _agent(self, sandbox: Sandbox, tools: Sequence[Tool]) -> None:
         parts, task = self._parts, self._task
-        wall = min(task.agent_timeout_s, parts.limits.wall_clock_s or task.agent_timeout_s)
+        given = parts.limits.wall_clock_s
+        wall = task.agent_timeout_s if given is None else min(task.agent_timeout_s, given)
         limits = parts.limits.model_copy(update={"wall_clock_s": wall})
         context = SessionContext(
             rollout=self.id, task=task, solution=lambda: parts.taskset.solution(task), seed=self._seed
@@ -237,7 +242,7 @@ class _Attempt:
         session = await parts.gateway.open_session(parts.model, context, limits=limits, on_call=self._on_call)
         began = time.monotonic()
         async with self._phase(Phase.AGENT):
-            self._agent_ran = True
+            self._seen.agent_ran = True
             await self._drive(sandbox, tools, session, limits, wall)
         self._settle(time.monotonic() - began)
         await self._check_alive(sandbox, time.monotonic() - began)
@@ -257,42 +262,42 @@ class _Attempt:
         finally:
             # Closing ends calls in flight, which must not pass for the error of the newest call.
             self._exhausted, self._last_error = session.exhausted, session.last_error
-            self._trajectory = await session.close()
+            self._seen.trajectory = await session.close()
         if not isinstance(result, HarnessResult):
             raise HarnessError(f"harness {harness.name} gave no HarnessResult", hint="see its contract")
-        self._result = result
+        self._seen.result = result
 
     def _settle(self, elapsed_s: float) -> None:
         """Let what the gateway knows correct what the harness said."""
         exhausted, last = self._exhausted, self._last_error
-        if self._result is not None:
-            self._fault = name_stop(self._result, exhausted, last, elapsed_s=elapsed_s)
-        elif self._fault is not None and self._fault.outcome is Outcome.HARNESS_FAILED:
+        if self._seen.result is not None:
+            self._seen.fault = name_stop(self._seen.result, exhausted, last, elapsed_s=elapsed_s)
+        elif self._seen.fault is not None and self._seen.fault.outcome is Outcome.HARNESS_FAILED:
             # A harness often wraps the client's error into one of its own.
             if exhausted is not None:
-                self._fault = name_exhausted(exhausted, elapsed_s=elapsed_s)
+                self._seen.fault = name_exhausted(exhausted, elapsed_s=elapsed_s)
             elif last is not None:
-                self._fault = name_model(last, elapsed_s=elapsed_s)
+                self._seen.fault = name_model(last, elapsed_s=elapsed_s)
 
     async def _check_alive(self, sandbox: Sandbox, elapsed_s: float) -> None:
         phases = self._parts.settings.phases
         with suppress(DeadlineExceeded):
             if await within("liveness", 10.0, sandbox.alive(), grace_s=1.0):
                 return
-        answers = sum(call.response is not None for call in self._trajectory.calls)
+        answers = sum(call.response is not None for call in self._seen.trajectory.calls)
         work = name_death(
             sandbox, self._parts.provider, created_at=self._created_at, answers=answers, elapsed_s=elapsed_s
         )
         try:
-            self._fault = await within("probe", phases.probe_s, work, grace_s=phases.cancel_s)
+            self._seen.fault = await within("probe", phases.probe_s, work, grace_s=phases.cancel_s)
         except OrchardError as error:
             gone = SandboxGone(f"sandbox {sandbox.id} stopped answering; {error.message}")
-            self._fault = name_fault(gone, Phase.AGENT, elapsed_s=elapsed_s)
+            self._seen.fault = name_fault(gone, Phase.AGENT, elapsed_s=elapsed_s)
 
     async def _keep_harness_files(self, result: HarnessResult) -> None:
         limit = self._parts.settings.max_artifact_bytes
         with suppress(OrchardError):
-            self._artifacts += await keep_files(result.artifacts, self._parts.blobs, limit=limit)
+            self._seen.artifacts += await keep_files(result.artifacts, self._parts.blobs, limit=limit)
 
     async def _verified(self, rollout: Rollout, sandbox: Sandbox) -> Rollout:
         began, at = time.monotonic(), time.time()
@@ -308,66 +313,3 @@ class _Attempt:
                 rollout=self.id, index=call.index, usage=call.usage, cost_usd=call.cost_usd, at=time.time()
             )
         )
-
-    def _record(self) -> Rollout:
-        fault, result = self._fault, self._result
-        if result is not None:
-            result = result.model_copy(
-                update={"artifacts": {}, "message": excerpt(result.message, ERROR_LIMIT)}
-            )
-        ended = fault.outcome if fault else Outcome.COMPLETED
-        return Rollout(
-            id=self.id,
-            task=self._task,
-            attempt=self._attempt,
-            tries=self._tries,
-            seed=self._seed,
-            harness=self._parts.harness.name,
-            model=self._parts.model_text,
-            limits=self._parts.limits,
-            outcome=ended,
-            attribution=fault.attribution if fault else Attribution.AGENT,
-            agent_outcome=ended if self._agent_ran else None,
-            error=fault.error if fault else None,
-            result=result,
-            trajectory=self._trajectory,
-            usage=self._trajectory.usage,
-            cost_usd=self._trajectory.cost_usd,
-            artifacts=self._artifacts,
-            timings=tuple(self._timings),
-            started_at=self._started_at,
-            finished_at=time.time(),
-            provenance=self._provenance(),
-        )
-
-    def _provenance(self) -> Provenance:
-        parts = self._parts
-        first = self._trajectory.calls[0] if self._trajectory.calls else None
-        prompt = digest(*first.messages.added, first.tools or "")[:16] if first else ""
-        return Provenance(
-            orchard=__version__,
-            harness=f"{parts.harness.name} {parts.harness.version}",
-            model=parts.model_text,
-            provider=parts.provider.name,
-            image=str(self._fitted.spec.image),
-            image_fallback=self._fitted.fallback,
-            prompt_digest=prompt,
-            config_digest=parts.config_digest,
-            plugins=parts.versions,
-        )
-
-
-def _check_tools(harness: str, use: ToolUse, tools: Sequence[Tool]) -> None:
-    """Refuse a harness that cannot reach the tools a task brings. Raises ConfigError."""
-    if not tools or use is ToolUse.NATIVE:
-        return
-    names = ", ".join(tool.name for tool in tools)
-    if use is ToolUse.NONE:
-        raise ConfigError(
-            f"harness {harness} takes no tools, and the task brings {names}",
-            hint="choose a harness that does, such as react",
-        )
-    raise ConfigError(
-        f"harness {harness} takes tools by {use}, which this version cannot serve; the task brings {names}",
-        hint="choose a harness that calls tools itself, such as react",
-    )

@@ -19,7 +19,8 @@ from orchard_core.gateway.contract import SessionContext
 from orchard_core.reward.contract import Evidence, Reward
 from orchard_core.rollout.deadline import deadline, within
 from orchard_core.rollout.fault import Fault, name_fault
-from orchard_core.rollout.parts import RolloutParts, fit_spec
+from orchard_core.rollout.fitting import fit_spec
+from orchard_core.rollout.parts import RolloutParts
 from orchard_core.rollout.text import ERROR_LIMIT, LOG_LIMIT, excerpt
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.types.model import ModelEndpoint

@@ -15,8 +15,9 @@ from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
 from orchard_core.rollout.config import RunConfig
+from orchard_core.rollout.fitting import fit_spec
 from orchard_core.rollout.identity import digest
-from orchard_core.rollout.parts import RolloutParts, fit_spec, no_judge
+from orchard_core.rollout.parts import RolloutParts, no_judge
 from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.sampler import GroupSampler
 from orchard_core.rollout.session import ModelGateway

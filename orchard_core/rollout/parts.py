@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from orchard_core.errors import ConfigError, SandboxUnsupported
+from orchard_core.errors import ConfigError
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.rollout.session import ModelGateway
@@ -14,8 +14,6 @@ from orchard_core.rollout.store.blobs import BlobSink, MemoryBlobs
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
 from orchard_core.types.harness import Limits
-from orchard_core.types.sandbox import Capabilities, ImageRef, SandboxSpec
-from orchard_core.types.task import Task
 
 
 def no_judge(name: str) -> Model:
@@ -56,26 +54,3 @@ class RolloutParts:
     def model_text(self) -> str:
         """The model as the user named it."""
         return self.model_name or self.model.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedSpec:
-    """A spec that the provider takes."""
-
-    spec: SandboxSpec
-    """The spec."""
-    fallback: bool
-    """The task named another image."""
-
-
-def fit_spec(task: Task, spec: SandboxSpec, can: Capabilities, settings: RolloutSettings) -> FittedSpec:
-    """The spec, its image replaced by the host's files where that is allowed. Raises SandboxUnsupported."""
-    if spec.image.kind in can.images:
-        return FittedSpec(spec=spec, fallback=False)
-    kinds = ", ".join(sorted(can.images)) or "none"
-    if settings.allow_host_fallback and "host" in can.images:
-        return FittedSpec(spec=spec.model_copy(update={"image": ImageRef(kind="host")}), fallback=True)
-    raise SandboxUnsupported(
-        f"task {task.id} needs the image {spec.image}; the provider takes: {kinds}",
-        hint="choose another --sandbox, or --allow-host-fallback to run on this machine's own files",
-    )

@@ -32,7 +32,7 @@ NASTY = (
 async def write_run(
     root: Path, *, tags: tuple[str, ...] = (), error: str = "SandboxGone", **config: object
 ) -> Run:
-    """Task a: 2 of 8 passed, 2 lost to the infrastructure. Task b: 1 of 8 passed, 1 ended by it, 1 missing."""
+    """Task a: 2 of 8 passed, 2 lost to infrastructure. Task b: 1 of 8 passed, 1 ended by it, 1 missing."""
     writer = await RunWriter.open(root, make_config(**config))
     async with writer:
         await writer.plan([make_planned(task, n, tags=(task, *tags)) for task in "ab" for n in range(8)])

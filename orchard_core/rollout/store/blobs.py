@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
+import threading
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,13 +90,19 @@ class BlobReader:
 
 class BlobWriter(BlobReader):
     """Blobs of a run directory. A blob's own bytes are durable before it gets its name; the name itself
-    becomes durable with the next commit of the journal (`unsynced` says which directories that needs)."""
+    becomes durable with the next commit of the journal; `take_unsynced` names the directories for that."""
 
     def __init__(self, root: Path, *, files: Files | None = None) -> None:
         super().__init__(root)
         self._files = files or DiskFiles()
-        self.unsynced: set[Path] = set()
-        """Directories whose new entries are not known to be durable."""
+        self._unsynced: set[Path] = set()
+        self._mutex = threading.Lock()
+
+    def take_unsynced(self) -> set[Path]:
+        """Directories whose entries are not known to be durable; the caller syncs them."""
+        with self._mutex:
+            taken, self._unsynced = self._unsynced, set()
+        return taken
 
     async def write(self, data: AsyncIterable[bytes], *, limit: int) -> BlobRef:
         """Keep a stream. Raises BlobTooLarge, and OSError when the disk fails."""
@@ -115,17 +122,16 @@ class BlobWriter(BlobReader):
 
     def _settle(self, part: Path, name: str, out: Appender) -> BlobRef:
         target = self.path(name)
-        size = out.size
         if target.exists():
             self._files.remove(part)
-            return BlobRef(sha256=name, size=size)
-        out.sync()
-        if not target.parent.exists():
+        else:
+            out.sync()
             self._files.make_dir(target.parent)
-            self.unsynced.add(self._root)
-        self._files.replace(part, target)
-        self.unsynced.add(target.parent)
-        return BlobRef(sha256=name, size=size)
+            self._files.replace(part, target)
+        # Also for a blob that was there: whoever wrote it may not have committed yet.
+        with self._mutex:
+            self._unsynced |= {self._root, target.parent}
+        return BlobRef(sha256=name, size=out.size)
 
     def sweep(self) -> None:
         """Remove what a killed writer left half written."""

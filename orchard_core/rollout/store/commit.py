@@ -96,11 +96,9 @@ class Committer:
         except BaseException as error:  # noqa: BLE001 - border: whatever broke, every waiting caller is told
             # After a failed write or sync nobody knows what is on the disk; only a fresh opening finds out.
             self._broken = error
-            for job in jobs:
-                _tell(job, error=_as_store_error(error, self._root))
+            _tell(jobs, _as_store_error(error, self._root))
             return
-        for job, entries in zip(jobs, written, strict=True):
-            _tell(job, entries=entries)
+        _tell(jobs, written)
 
     def _write(self, jobs: list[_Job]) -> list[tuple[Entry, ...]]:
         for folder in sorted(self._unsynced()):
@@ -150,15 +148,18 @@ def _as_store_error(error: BaseException, root: Path) -> StoreError:
     )
 
 
-def _tell(job: _Job, *, entries: tuple[Entry, ...] = (), error: StoreError | None = None) -> None:
+def _tell(jobs: list[_Job], result: list[tuple[Entry, ...]] | StoreError) -> None:
+    """Wake every caller, with one call into the loop."""
+
     def settle() -> None:
-        if job.done.done():
-            return
-        if error is not None:
-            job.done.set_exception(error)
-            job.done.exception()  # seen: a caller that was cancelled no longer asks
-        else:
-            job.done.set_result(entries)
+        for number, job in enumerate(jobs):
+            if job.done.done():
+                continue
+            if isinstance(result, StoreError):
+                job.done.set_exception(result)
+                job.done.exception()  # seen: a caller that was cancelled no longer asks
+            else:
+                job.done.set_result(result[number])
 
     with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        job.loop.call_soon_threadsafe(settle)
+        jobs[0].loop.call_soon_threadsafe(settle)

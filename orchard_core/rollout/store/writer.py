@@ -54,7 +54,7 @@ class RunWriter:
             files=files,
             journal=recovered.journal,
             shard=recovered.shard,
-            unsynced=self._take_unsynced,
+            unsynced=self.blobs.take_unsynced,
             shard_bytes=shard_bytes,
         )
 
@@ -159,10 +159,6 @@ class RunWriter:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
-
-    def _take_unsynced(self) -> set[Path]:
-        taken, self.blobs.unsynced = self.blobs.unsynced, set()
-        return taken
 
 
 class _Released:

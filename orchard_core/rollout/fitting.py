@@ -1,0 +1,52 @@
+"""Refusing, before anything starts, what cannot work together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orchard_core.errors import ConfigError, SandboxUnsupported
+from orchard_core.rollout.settings import RolloutSettings
+from orchard_core.tasks.contract import Tool
+from orchard_core.types.harness import ToolUse
+from orchard_core.types.sandbox import Capabilities, ImageRef, SandboxSpec
+from orchard_core.types.task import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedSpec:
+    """A spec that the provider takes."""
+
+    spec: SandboxSpec
+    """The spec."""
+    fallback: bool
+    """The task named another image."""
+
+
+def fit_spec(task: Task, spec: SandboxSpec, can: Capabilities, settings: RolloutSettings) -> FittedSpec:
+    """The spec, its image replaced by the host's files where that is allowed. Raises SandboxUnsupported."""
+    if spec.image.kind in can.images:
+        return FittedSpec(spec=spec, fallback=False)
+    kinds = ", ".join(sorted(can.images)) or "none"
+    if settings.allow_host_fallback and "host" in can.images:
+        return FittedSpec(spec=spec.model_copy(update={"image": ImageRef(kind="host")}), fallback=True)
+    raise SandboxUnsupported(
+        f"task {task.id} needs the image {spec.image}; the provider takes: {kinds}",
+        hint="choose another --sandbox, or --allow-host-fallback to run on this machine's own files",
+    )
+
+
+def check_tools(harness: str, use: ToolUse, tools: Sequence[Tool]) -> None:
+    """Refuse a harness that cannot reach the tools a task brings. Raises ConfigError."""
+    if not tools or use is ToolUse.NATIVE:
+        return
+    names = ", ".join(tool.name for tool in tools)
+    if use is ToolUse.NONE:
+        raise ConfigError(
+            f"harness {harness} takes no tools, and the task brings {names}",
+            hint="choose a harness that does, such as react",
+        )
+    raise ConfigError(
+        f"harness {harness} takes tools by {use}, which this version cannot serve; the task brings {names}",
+        hint="choose a harness that calls tools itself, such as react",
+    )
