@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest_asyncio
-
+from orchard_core import SandboxProvider
 from orchard_core.testing import FakeProvider, SandboxSuite
 
 
@@ -15,8 +12,5 @@ class TestFakeProvider(SandboxSuite):
     has_agent = False
     ttl_s = 0.3
 
-    @pytest_asyncio.fixture
-    async def provider(self) -> AsyncIterator[FakeProvider]:
-        provider = FakeProvider()
-        yield provider
-        await provider.close()
+    async def make_provider(self) -> SandboxProvider:
+        return FakeProvider()

@@ -16,27 +16,19 @@ from orchard_core.reward.contract import Evidence, Reward
 from orchard_core.sandbox.contract import Sandbox, SandboxProvider
 from orchard_core.testing.fakes.blobs import FakeBlobs
 from orchard_core.testing.fakes.grading import FakeGrading
-from orchard_core.testing.fakes.provider import FakeProvider
+from orchard_core.testing.suites.provided import ProvidedSuite
 from orchard_core.types.reward import RewardResult
 from orchard_core.types.sandbox import SandboxSpec
 
 
-@pytest.mark.asyncio
-class RewardSuite:
+class RewardSuite(ProvidedSuite):
     """Subclasses give the fixtures `reward`, `solved` and `failed` (Evidence of a rollout that deserves the
-    best score and of one that does not), and `provider` where the reward needs a real sandbox."""
+    best score and of one that does not), and `make_provider` where the reward needs a real sandbox."""
 
     best: ClassVar[float] = 1.0
     """What `solved` scores."""
     judges_files: ClassVar[bool] = True
     """The score depends on the artifacts."""
-
-    @pytest_asyncio.fixture
-    async def provider(self) -> AsyncIterator[SandboxProvider]:
-        """Where fresh sandboxes come from."""
-        provider = FakeProvider()
-        yield provider
-        await provider.close()
 
     @pytest_asyncio.fixture
     async def own(self, provider: SandboxProvider, reward: Reward) -> AsyncIterator[Sandbox | None]:

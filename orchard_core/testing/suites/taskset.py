@@ -13,22 +13,20 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-import pytest_asyncio
 
 from orchard_core.reward.contract import Reward
 from orchard_core.sandbox.contract import Sandbox, SandboxProvider
 from orchard_core.tasks.contract import TaskSet, Tool
 from orchard_core.testing.collect import evidence_of
 from orchard_core.testing.fakes.grading import FakeGrading
-from orchard_core.testing.fakes.provider import FakeProvider
+from orchard_core.testing.suites.provided import ProvidedSuite
 from orchard_core.types.sandbox import SandboxSpec
 from orchard_core.types.task import Solution, Task, VerifyIn
 from orchard_core.types.tool import ToolResult
 
 
-@pytest.mark.asyncio
-class TaskSetSuite:
-    """Subclasses give the fixture `taskset`, and `provider` where its tasks need a real sandbox."""
+class TaskSetSuite(ProvidedSuite):
+    """Subclasses give the fixture `taskset`, and `make_provider` where its tasks need a real sandbox."""
 
     sample: ClassVar[int] = 2
     """How many tasks are run in sandboxes, spread over the set."""
@@ -38,13 +36,6 @@ class TaskSetSuite:
     """What a known solution scores."""
     step_timeout_s: ClassVar[float] = 120.0
     """Limit of one command of a known solution, seconds."""
-
-    @pytest_asyncio.fixture
-    async def provider(self) -> AsyncIterator[SandboxProvider]:
-        """Where the tasks' sandboxes come from."""
-        provider = FakeProvider()
-        yield provider
-        await provider.close()
 
     def sampled(self, taskset: TaskSet) -> list[Task]:
         """A few tasks, spread over the set."""

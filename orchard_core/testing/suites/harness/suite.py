@@ -15,10 +15,10 @@ from orchard_core.gateway.scripted import OracleModel
 from orchard_core.harness.contract import Harness
 from orchard_core.sandbox.contract import Sandbox, SandboxProvider
 from orchard_core.testing.fakes.model import FakeModel
-from orchard_core.testing.fakes.provider import FakeProvider
 from orchard_core.testing.fakes.reply import FakeReply
 from orchard_core.testing.fakes.tool import FakeTool
 from orchard_core.testing.suites.harness.stage import Stage, as_json, stage, steps
+from orchard_core.testing.suites.provided import ProvidedSuite
 from orchard_core.types.content import Image, Text
 from orchard_core.types.harness import HarnessCapabilities, HarnessResult, Limits, StopReason, ToolUse
 from orchard_core.types.sandbox import SandboxSpec
@@ -30,9 +30,8 @@ FAILED = {StopReason.MODEL_ERROR, StopReason.ERROR, StopReason.BUDGET, StopReaso
 """How a run may say that its model could not be had."""
 
 
-@pytest.mark.asyncio
-class HarnessSuite:
-    """Subclasses give the fixture `harness`, and `provider` where it needs a real sandbox:
+class HarnessSuite(ProvidedSuite):
+    """Subclasses give the fixture `harness`, and `make_provider` where it needs a real sandbox:
 
     class TestMine(HarnessSuite):
         @pytest.fixture
@@ -42,13 +41,6 @@ class HarnessSuite:
 
     native_calls: ClassVar[bool] = True
     """The model's tool calls are native ones, as the fake model writes them."""
-
-    @pytest_asyncio.fixture
-    async def provider(self) -> AsyncIterator[SandboxProvider]:
-        """Where sandboxes come from."""
-        provider = FakeProvider()
-        yield provider
-        await provider.close()
 
     @pytest_asyncio.fixture
     async def sandbox(self, provider: SandboxProvider) -> AsyncIterator[Sandbox]:

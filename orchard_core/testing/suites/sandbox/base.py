@@ -18,7 +18,7 @@ PATIENCE_S = 30.0
 
 
 class SandboxSuiteBase:
-    """Subclasses give the fixture `provider` and, where they differ, the class attributes."""
+    """Subclasses give `make_provider` and, where they differ, the class attributes."""
 
     image: ClassVar[ImageRef] = ImageRef(kind="host")
     """The image of every sandbox the suite makes."""
@@ -31,7 +31,19 @@ class SandboxSuiteBase:
     echo: ClassVar[tuple[str, ...]] = ("printf", "%s\\n")
     """argv of a program that prints each of its arguments on a line."""
 
-    @pytest_asyncio.fixture
+    async def make_provider(self) -> SandboxProvider:
+        """The provider under test, anew. It may call `pytest.skip`."""
+        raise NotImplementedError("override make_provider, which gives your SandboxProvider")
+
+    @pytest_asyncio.fixture(scope="class", loop_scope="class")
+    @classmethod
+    async def provider(cls) -> AsyncIterator[SandboxProvider]:
+        """One for the whole class, because probing a host takes time; all its tests share one event loop."""
+        provider = await cls().make_provider()
+        yield provider
+        await provider.close()
+
+    @pytest_asyncio.fixture(loop_scope="class")
     async def able(self, provider: SandboxProvider) -> Capabilities:
         """What the provider claims."""
         return await provider.capabilities()
@@ -41,13 +53,13 @@ class SandboxSuiteBase:
         """The spec of `sandbox`."""
         return SandboxSpec(image=self.image)
 
-    @pytest_asyncio.fixture
+    @pytest_asyncio.fixture(loop_scope="class")
     async def sandbox(self, provider: SandboxProvider, spec: SandboxSpec) -> AsyncIterator[Sandbox]:
         """A fresh sandbox."""
         async with await provider.create(spec) as made:
             yield made
 
-    @pytest_asyncio.fixture
+    @pytest_asyncio.fixture(loop_scope="class")
     async def place(self, sandbox: Sandbox) -> str:
         """The absolute path, as seen inside, of the directory where commands start."""
         return await self.where(sandbox)

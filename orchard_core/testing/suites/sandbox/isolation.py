@@ -20,17 +20,17 @@ _LOOK = "env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\
 class IsolationSuite(ShellSuiteBase):
     """A hostile command sees its own sandbox and nothing else."""
 
-    async def test_the_drivers_environment_is_invisible(
-        self, provider: SandboxProvider, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_the_drivers_environment_is_invisible(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """API keys live in the driver's environment: start the agent with one of its own, isolated or not."""
         secret = secrets.token_hex(16)
         monkeypatch.setenv("ORCHARD_SUITE_SECRET", secret)
-        async with await provider.create(self.with_spec()) as sandbox:
-            seen = await sandbox.exec("env")
-            assert secret.encode() not in seen.stdout
-            if (await provider.capabilities()).isolated:
-                assert secret.encode() not in (await sandbox.exec(_LOOK)).stdout
+        provider = await self.make_provider()
+        try:
+            async with await provider.create(self.with_spec()) as sandbox:
+                look = _LOOK if (await provider.capabilities()).isolated else "env"
+                assert secret.encode() not in (await sandbox.exec(look)).stdout
+        finally:
+            await provider.close()
 
     async def test_files_of_the_host_are_invisible(
         self, provider: SandboxProvider, able: Capabilities, tmp_path: Path

@@ -48,9 +48,9 @@ class LifeSuite(SandboxSuiteBase):
             )
         )
         async with await provider.create(spec) as sandbox:
-            assert sandbox.spec == spec
-            assert await sandbox.read_bytes(f"{home}/given/data") == bytes(range(256))
-            assert (await sandbox.stat(f"{home}/given/run")).mode == 0o755
+            where = await self.where(sandbox)
+            assert await sandbox.read_bytes(f"{where}/given/data") == bytes(range(256))
+            assert (await sandbox.stat(f"{where}/given/run")).mode == 0o755
 
     @pytest.mark.parametrize("kind", _IMAGES)
     async def test_an_image_kind_that_is_not_claimed_is_refused(
@@ -70,6 +70,8 @@ class LifeSuite(SandboxSuiteBase):
         """A policy that nobody enforces is a hole: raise SandboxUnsupported instead of giving another."""
         if mode in able.networks:
             pytest.skip(f"the provider enforces {mode.value}")
+        if mode is NetworkMode.NONE and not able.isolated:
+            pytest.skip("the provider does not isolate, and says so")
         with pytest.raises(SandboxUnsupported):
             await provider.create(self.with_spec(network=Network(mode=mode)))
 
@@ -118,8 +120,9 @@ class LifeSuite(SandboxSuiteBase):
                 raise RuntimeError("the caller broke")
         assert not await sandbox.alive()
 
-    async def test_closing_the_provider_closes_its_sandboxes(self, provider: SandboxProvider) -> None:
+    async def test_closing_the_provider_closes_its_sandboxes(self) -> None:
         """A driver that ends must leave nothing behind: destroy every sandbox that still lives."""
+        provider = await self.make_provider()
         made = [await provider.create(self.with_spec()) for _ in range(2)]
         await provider.close()
         assert [await sandbox.alive() for sandbox in made] == [False, False]
@@ -219,8 +222,8 @@ class LimitsSuite(ShellSuiteBase):
         """A fork bomb takes the host down: `limits['pids']` must stop it, and only it."""
         _need_limit(able, "pids")
         async with await provider.create(self.with_spec(pids=48)) as sandbox:
-            bomb = "n=0; while [ $n -lt 120 ]; do sleep 3 & n=$((n+1)); done; echo all"
-            result = await sandbox.exec(bomb, timeout=PATIENCE_S)
+            bomb = "n=0; while [ $n -lt 120 ]; do sleep 100 & n=$((n+1)); done; echo all"
+            result = await sandbox.exec(bomb, timeout=8)  # some shells try again and again
             assert b"all" not in result.stdout
             await sandbox.reset_processes()
             assert (await sandbox.exec("echo on")).stdout == b"on\n"

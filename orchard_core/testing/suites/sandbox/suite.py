@@ -18,6 +18,7 @@ from orchard_core.testing.suites.sandbox.trees import HostileTreesSuite, TreesSu
 
 
 @pytest.mark.asyncio
+@pytest.mark.asyncio(loop_scope="class")
 class SandboxSuite(
     ArgvSuite,
     GivenSuite,
@@ -36,12 +37,12 @@ class SandboxSuite(
     ProcessLifeSuite,
     LimitsSuite,
 ):
-    """What every sandbox provider must do. Subclass it and give the fixture `provider`:
+    """What every sandbox provider must do. Subclass it and say how to make yours:
 
     class TestMine(SandboxSuite):
-        @pytest_asyncio.fixture
-        async def provider(self):
-            provider = MyProvider()
-            yield provider
-            await provider.close()
+        async def make_provider(self):
+            return MyProvider()
+
+    An asynchronous fixture of yours that meets a sandbox is declared with
+    `pytest_asyncio.fixture(loop_scope="class")`.
     """
