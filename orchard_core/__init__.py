@@ -28,7 +28,10 @@ _MODULES = {
     "orchard_core.sandbox.contract": ("Command", "Process", "Sandbox", "SandboxProvider"),
     "orchard_core.reward.script": ("ScriptReward", "VerifierScript"),
     "orchard_core.tasks.contract": ("TaskSet", "Tool"),
-    "orchard_core.tasks.doctor": ("Attempt", "Diagnosis", "Quarantine", "Verdict", "examine", "quarantine"),
+    "orchard_core.tasks.doctor": (
+        "Attempt", "Diagnosis", "Quarantine", "Verdict", "attempt", "examine", "quarantine",
+        "write_quarantine",
+    ),
     "orchard_core.tasks.harbor.config": ("HarborConfig",),
     "orchard_core.tasks.harbor.taskset": ("HarborTaskSet",),
     "orchard_core.tasks.harbor.write": ("TaskFiles", "write_task"),

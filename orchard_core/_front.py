@@ -41,8 +41,10 @@ from orchard_core.tasks.doctor import Attempt as Attempt
 from orchard_core.tasks.doctor import Diagnosis as Diagnosis
 from orchard_core.tasks.doctor import Quarantine as Quarantine
 from orchard_core.tasks.doctor import Verdict as Verdict
+from orchard_core.tasks.doctor import attempt as attempt
 from orchard_core.tasks.doctor import examine as examine
 from orchard_core.tasks.doctor import quarantine as quarantine
+from orchard_core.tasks.doctor import write_quarantine as write_quarantine
 from orchard_core.tasks.harbor.config import HarborConfig as HarborConfig
 from orchard_core.tasks.harbor.taskset import HarborTaskSet as HarborTaskSet
 from orchard_core.tasks.harbor.write import TaskFiles as TaskFiles

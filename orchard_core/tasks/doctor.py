@@ -53,6 +53,8 @@ class Verdict(StrEnum):
     """It cannot be run or verified at all."""
 
 
+GRACE_S = 60.0
+"""What a verifier's sandbox may take to come up, over the task's own limit, seconds."""
 SOUND = frozenset({Verdict.OK, Verdict.NO_SOLUTION})
 """Verdicts that do not put a task on the quarantine list."""
 
@@ -128,6 +130,20 @@ async def examine(
         await asyncio.gather(*running, return_exceptions=True)
 
 
+async def attempt(
+    taskset: TaskSet, provider: SandboxProvider, task: Task, solution: Solution | None = None
+) -> Attempt:
+    """Play a task once with these commands (None: do nothing) and verify it. Never raises for a task that
+    cannot be run or verified: the attempt then has no score and names the error."""
+    started = time.monotonic()
+    error = ""
+    try:
+        score, reason = await _play(taskset, provider, task, solution)
+    except (SandboxError, TaskError, RewardError) as failure:
+        score, reason, error = None, _words(failure), type(failure).__name__
+    return Attempt(score=score, reason=reason, error=error, duration_s=time.monotonic() - started)
+
+
 def quarantine(taskset: str, diagnoses: Iterable[Diagnosis]) -> Quarantine:
     """The list of tasks to leave out, by id."""
     unsound = (each for each in diagnoses if each.verdict not in SOUND)
@@ -200,35 +216,25 @@ class _Doctor:
     threshold: float
 
     async def diagnose(self, task: Task) -> Diagnosis:
-        noop = await self._attempt(task, None)
+        noop = await attempt(self.taskset, self.provider, task)
         try:
             solution = self.taskset.solution(task)
         except TaskError as error:
-            return self._diagnosis(task, Verdict.BROKEN, str(error), (), noop)
-        plays = [await self._attempt(task, solution) for _ in range(self.repeats if solution else 0)]
+            return _diagnosis(task, Verdict.BROKEN, _words(error), (), noop)
+        plays = [
+            await attempt(self.taskset, self.provider, task, solution)
+            for _ in range(self.repeats if solution else 0)
+        ]
         verdict, reason = self._judge(noop, plays)
-        return self._diagnosis(task, verdict, reason, plays, noop)
-
-    @staticmethod
-    def _diagnosis(
-        task: Task, verdict: Verdict, reason: str, oracle: Sequence[Attempt], noop: Attempt
-    ) -> Diagnosis:
-        return Diagnosis(
-            task_id=task.id,
-            digest=task.digest,
-            verdict=verdict,
-            reason=reason,
-            oracle=tuple(oracle),
-            noop=noop,
-        )
+        return _diagnosis(task, verdict, reason, plays, noop)
 
     def _judge(self, noop: Attempt, oracle: Sequence[Attempt]) -> tuple[Verdict, str]:
-        for attempt in (noop, *oracle):
-            if attempt.score is None:
-                return Verdict.BROKEN, f"{attempt.error}: {attempt.reason}"
+        for play in (noop, *oracle):
+            if play.score is None:
+                return Verdict.BROKEN, f"{play.error}: {play.reason}"
         if self._passes(noop):
             return Verdict.NOOP_PASSED, f"an agent that does nothing scores {noop.score:g}"
-        failed = [attempt for attempt in oracle if not self._passes(attempt)]
+        failed = [play for play in oracle if not self._passes(play)]
         if failed and len(failed) < len(oracle):
             passed = len(oracle) - len(failed)
             return Verdict.FLAKY, f"the solution passes {passed} of {len(oracle)} times: {failed[0].reason}"
@@ -236,54 +242,54 @@ class _Doctor:
             return Verdict.ORACLE_FAILED, failed[0].reason
         return (Verdict.OK, "") if oracle else (Verdict.NO_SOLUTION, "there is no known solution")
 
-    def _passes(self, attempt: Attempt) -> bool:
-        return attempt.score is not None and attempt.score >= self.threshold
+    def _passes(self, play: Attempt) -> bool:
+        return play.score is not None and play.score >= self.threshold
 
-    async def _attempt(self, task: Task, solution: Solution | None) -> Attempt:
-        started = time.monotonic()
-        try:
-            score, reason = await self._play(task, solution)
-            error = ""
-        except (SandboxError, TaskError, RewardError) as failure:
-            score, reason, error = None, _words(failure), type(failure).__name__
-        return Attempt(score=score, reason=reason, error=error, duration_s=time.monotonic() - started)
 
-    async def _play(self, task: Task, solution: Solution | None) -> tuple[float | None, str]:
-        async with await self.provider.create(self.taskset.spec(task)) as sandbox:
-            async with self.taskset.session(task, sandbox):
-                failed = await self._run(task, solution, sandbox) if solution else ""
-                memory = _Memory({})
-                artifacts = await collect(sandbox, task.artifacts, memory.store)
-            own = sandbox if task.verify_in is VerifyIn.SAME_SANDBOX else None
-            if own is not None:
-                await own.reset_processes()
-            grading = _Grading(provider=self.provider, own=own, deadline_s=task.verifier_timeout_s + 60.0)
-            answer = solution.answer if solution else None
-            evidence = Evidence(
-                task=task,
-                trajectory=Trajectory(),
-                outcome=Outcome.COMPLETED,
-                result=HarnessResult(stop=StopReason.SUBMITTED, answer=answer),
-                artifacts=artifacts,
-                blobs=memory,
-            )
-            result = await self.taskset.reward(task).score(evidence, grading)
-        log = cut(result.log, 2000)
-        return result.score, "\n".join(part for part in (failed, result.reason, log) if part)
+def _diagnosis(
+    task: Task, verdict: Verdict, reason: str, oracle: Sequence[Attempt], noop: Attempt
+) -> Diagnosis:
+    return Diagnosis(
+        task_id=task.id, digest=task.digest, verdict=verdict, reason=reason, oracle=tuple(oracle), noop=noop
+    )
 
-    async def _run(self, task: Task, solution: Solution, sandbox: Sandbox) -> str:
-        """Play every step; what is told is the first one that failed, if one did."""
-        first = ""
-        end = time.monotonic() + task.agent_timeout_s
-        for number, step in enumerate(solution.steps, 1):
-            left = max(end - time.monotonic(), 0.1)
-            result = await sandbox.exec(step.command, cwd=task.workdir, timeout=left)
-            if result.ok or first:
-                continue
-            how = "ran out of time" if result.timed_out else f"exited with {result.exit_code}"
-            said = cut(result.text.strip(), 400)
-            first = f"step {number} of {len(solution.steps)} {how}: {said}"
-        return first
+
+async def _play(
+    taskset: TaskSet, provider: SandboxProvider, task: Task, solution: Solution | None
+) -> tuple[float | None, str]:
+    async with await provider.create(taskset.spec(task)) as sandbox:
+        memory = _Memory({})
+        async with taskset.session(task, sandbox):
+            failed = await _run(task, solution, sandbox) if solution else ""
+            artifacts = await collect(sandbox, task.artifacts, memory.store)
+        own = sandbox if task.verify_in is VerifyIn.SAME_SANDBOX else None
+        if own is not None:
+            await own.reset_processes()
+        evidence = Evidence(
+            task=task,
+            trajectory=Trajectory(),
+            outcome=Outcome.COMPLETED,
+            result=HarnessResult(stop=StopReason.SUBMITTED, answer=solution.answer if solution else None),
+            artifacts=artifacts,
+            blobs=memory,
+        )
+        grading = _Grading(provider=provider, own=own, deadline_s=task.verifier_timeout_s + GRACE_S)
+        result = await taskset.reward(task).score(evidence, grading)
+    return result.score, "\n".join(part for part in (failed, result.reason, cut(result.log, 2000)) if part)
+
+
+async def _run(task: Task, solution: Solution, sandbox: Sandbox) -> str:
+    """Play every step; what is told is the first one that failed, if one did."""
+    first = ""
+    end = time.monotonic() + task.agent_timeout_s
+    for number, step in enumerate(solution.steps, 1):
+        left = max(end - time.monotonic(), 0.1)
+        result = await sandbox.exec(step.command, cwd=task.workdir, timeout=left)
+        if result.ok or first:
+            continue
+        how = "ran out of time" if result.timed_out else f"exited with {result.exit_code}"
+        first = f"step {number} of {len(solution.steps)} {how}: {cut(result.text.strip(), 400)}"
+    return first
 
 
 def _words(error: OrchardError) -> str:
