@@ -17,7 +17,7 @@ Json = Mapping[str, Any]
 """An object of the request, as JSON gave it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OfferedTool:
     """A function the request offers."""
 
@@ -26,13 +26,13 @@ class OfferedTool:
     parameters: Json
     """JSON Schema of the arguments object."""
 
-    @property
+    @cached_property
     def properties(self) -> Mapping[str, Json]:
         """Schemas of the arguments by name."""
         found = self.parameters.get("properties")
         return {k: v for k, v in found.items() if isinstance(v, dict)} if isinstance(found, dict) else {}
 
-    @property
+    @cached_property
     def required(self) -> tuple[str, ...]:
         """Names of the arguments that must be given."""
         found = self.parameters.get("required")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import posixpath
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -34,23 +35,23 @@ class OwnTools:
 
     async def bash(self, args: Arguments) -> ToolResult:
         """Run a command."""
-        config = self.config
+        config, command = self.config, str(args["command"])
+        if "\0" in command:
+            raise Refused("A command cannot hold a NUL character. Write it as an escape, as in printf '\\0'.")
         asked = args.get("timeout_s", config.bash_timeout_s)
         limit = min(float(asked) if isinstance(asked, (int, float)) else 0.0, config.bash_timeout_max_s)
         if limit <= 0:
             return ToolResult.text("timeout_s must be above 0.", is_error=True)
-        done = await self.sandbox.exec(str(args["command"]), cwd=self.workdir, timeout=limit)
+        done = await self.sandbox.exec(command, cwd=self.workdir, timeout=limit)
         return ToolResult.text(_told(done, config.observation_limit), is_error=not done.ok)
 
     async def read_file(self, args: Arguments) -> ToolResult:
         """Show a file, or some lines of it."""
-        first, count = args.get("first_line"), args.get("lines")
+        first, count = _whole(args.get("first_line")), _whole(args.get("lines"))
         limit = self.config.observation_limit
-        if isinstance(first, int) or isinstance(count, int):
-            start = int(first) if isinstance(first, int) else 1
-            number = int(count) if isinstance(count, int) else None
-            return ToolResult.text(await self._files.lines(self._path(args), start, number, limit))
-        return ToolResult.text(await self._files.whole(self._path(args), limit))
+        if first is None and count is None:
+            return ToolResult.text(await self._files.whole(self._path(args), limit))
+        return ToolResult.text(await self._files.lines(self._path(args), first or 1, count, limit))
 
     async def write_file(self, args: Arguments) -> ToolResult:
         """Write a whole file."""
@@ -73,7 +74,10 @@ class OwnTools:
         return Files(sandbox=self.sandbox)
 
     def _path(self, args: Arguments) -> str:
-        return posixpath.normpath(posixpath.join(self.workdir, str(args["path"])))
+        path = str(args["path"])
+        if not path or "\0" in path:
+            raise Refused(f"{path!r} is no path.")
+        return posixpath.normpath(posixpath.join(self.workdir, path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,8 @@ class OwnToolOffer:
     """What the model sees."""
     act: Act
     """What it does."""
+    limit_s: float | None
+    """Given up after so many seconds, as a file of /proc may never end; None: it sees to that itself."""
 
     @property
     def name(self) -> str:
@@ -103,9 +109,14 @@ class OwnToolOffer:
     async def call(self, args: Arguments) -> ToolResult:
         """Mistakes with commands and files are told to the model; raises when the sandbox itself fails."""
         try:
-            return await self.act(args)
+            async with asyncio.timeout(self.limit_s) as clock:
+                return await self.act(args)
         except (ExecError, FileError, Refused) as error:
             return ToolResult.text(str(error), is_error=True)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            return ToolResult.text(f"{self.name} was given up after {self.limit_s:g} s.", is_error=True)
 
 
 def own_tools(config: ReactConfig, sandbox: Sandbox, workdir: str) -> list[Tool]:
@@ -119,9 +130,18 @@ def own_tools(config: ReactConfig, sandbox: Sandbox, workdir: str) -> list[Tool]
         "submit": tools.submit,
     }
     return [
-        OwnToolOffer(spec=own_spec(name, config, workdir), act=acts[name])
+        OwnToolOffer(
+            spec=own_spec(name, config, workdir),
+            act=acts[name],
+            limit_s=None if name == "bash" else config.bash_timeout_s,
+        )
         for name in dict.fromkeys(config.tools)
     ]
+
+
+def _whole(number: JsonValue) -> int | None:
+    """A whole number, which JSON may write as 5 or 5.0."""
+    return int(number) if isinstance(number, int | float) else None
 
 
 def _told(done: ExecResult, limit: int) -> str:

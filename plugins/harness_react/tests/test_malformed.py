@@ -102,6 +102,11 @@ async def test_an_error_of_a_tool_is_not_malformed(play: Play) -> None:
     assert (ran.result.stop, ran.result.malformed_calls) == (StopReason.SUBMITTED, 0)
 
 
+async def test_line_breaks_that_ought_to_be_escaped_are_taken_as_they_are_meant(play: Play) -> None:
+    ran = await play(calls(("bash", '{"command": "echo a\n\techo b"}')), SUBMIT)
+    assert ran.observation() == "a\nb\n[exit code 0]"
+
+
 async def test_a_tool_may_take_no_arguments_and_the_model_give_none(play: Play) -> None:
     bare = FakeTool("look", lambda _: ToolResult.text("seen"), parameters={})
     ran = await play(calls(("look", "")), SUBMIT, brings=[bare])

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+from collections.abc import Mapping
 
-from orchard_core import Sandbox
+import pytest
+from orchard_harness_react.config import ReactConfig
+from orchard_harness_react.own_specs import own_spec
+from orchard_harness_react.own_tools import OwnToolOffer
+from pydantic import JsonValue
+
+from orchard_core import Sandbox, StopReason, ToolResult
 
 from .conftest import REAL, Play
 from .model_server import Said, calls
@@ -96,7 +103,7 @@ async def test_a_file_is_shown_whole_or_by_lines(play: Play, sandbox: Sandbox) -
     part = await seen(play, "read_file", {"path": "/workspace/f", "first_line": 99, "lines": 1})
     assert part == "line 99\n"
     assert await seen(play, "read_file", {"path": "f", "lines": 2}) == "line 1\nline 2\n"
-    assert await seen(play, "read_file", {"path": "f", "first_line": 100}) == "line 100\n"
+    assert await seen(play, "read_file", {"path": "f", "first_line": 100.0}) == "line 100\n"
     assert "has no line 101" in await seen(play, "read_file", {"path": "f", "first_line": 101})
 
 
@@ -124,6 +131,45 @@ async def test_what_cannot_be_shown_is_explained(
 ) -> None:
     await sandbox.exec("printf 'a\\0b' > binary; mkfifo pipe; ln -s loop loop", cwd="/workspace")
     assert problem in await seen(play, "read_file", {"path": path})
+
+
+async def test_a_file_that_never_ends_is_given_up() -> None:
+    async def endless(_: Mapping[str, JsonValue]) -> ToolResult:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    offer = OwnToolOffer(spec=own_spec("read_file", ReactConfig(), "/w"), act=endless, limit_s=0.1)
+    assert await offer.call({}) == ToolResult.text("read_file was given up after 0.1 s.", is_error=True)
+
+
+@REAL
+@pytest.mark.parametrize("path", ["", "a\0b", "x" * 300, "/" + "y/" * 3000 + "z", "f/below"])
+@pytest.mark.parametrize("name", ["read_file", "write_file", "edit_file"])
+async def test_a_path_that_is_none_is_a_mistake_of_the_model(
+    play: Play, sandbox: Sandbox, name: str, path: str
+) -> None:
+    await sandbox.write("/workspace/f", b"x")
+    rest: dict[str, dict[str, object]] = {
+        "write_file": {"content": ""},
+        "edit_file": {"old": "a", "new": "b"},
+    }
+    ran = await play(calls((name, {"path": path, **rest.get(name, {})})), SUBMIT)
+    assert ran.observation()
+
+
+@REAL
+async def test_odd_commands_are_run_or_refused_and_never_end_the_run(play: Play) -> None:
+    ran = await play(
+        bash(""),
+        bash("echo a\0b"),
+        bash("'"),
+        bash("x" * 300_000),
+        bash("rm -rf /workspace"),
+        bash("pwd"),
+        SUBMIT,
+    )
+    assert ran.result.stop is StopReason.SUBMITTED
+    assert "[exit code 0]" not in ran.observation(2) + ran.observation(3)
 
 
 async def test_a_file_is_written_with_its_directories_byte_for_byte(play: Play, sandbox: Sandbox) -> None:
