@@ -54,9 +54,12 @@ def main() -> None:
     raw = sum(len(to_json(rollout)) for rollout in rollouts) / len(rollouts)
     print(f"rollout: {TURNS} turns, {raw / 1000:.0f} KB as JSON, {size / 1000:.0f} KB compressed")
     with tempfile.TemporaryDirectory(dir=given.dir, prefix="orchard-bench-") as folder:
+        before = time.process_time()
         rate, batch = asyncio.run(measure_store(Path(folder), rollouts, given.seconds))
+        cost = (time.process_time() - before) / (rate * given.seconds)
         floor = measure_floor(Path(folder) / "floor", frames, given.seconds, batch)
     print(f"store: {rate:7.0f} durable rollouts/s   (target {TARGET})")
+    print(f"       {cost * 1000:.2f} ms of CPU a rollout, so {1 / cost:.0f}/s for each core that is free")
     print(f"floor: {floor:7.0f} raw frames/s, written and synced {batch} at a time")
     print(f"ratio: {rate / floor:.2f} of the floor; {rate / TARGET:.2f} of the target")
 

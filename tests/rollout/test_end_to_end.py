@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from orchard_core import Outcome
+from orchard_core import Attribution, Outcome
 from orchard_core.gateway.scripted import OracleConfig, OracleModel
 from orchard_core.gateway.server import Gateway
 from orchard_core.plugins.lookup import load_provider
@@ -22,7 +22,7 @@ from orchard_core.rollout.parts import RolloutParts
 from orchard_core.rollout.store.blobs import BlobWriter
 from orchard_core.rollout.store.run import open_run
 from orchard_core.tasks.workbench.taskset import Workbench, WorkbenchConfig
-from orchard_core.testing import FakeHarness
+from orchard_core.testing import FakeHarness, FakeModel, FakeReply, FakeTaskSet
 
 DRIVER = Path(__file__).with_name("driver.py")
 PLANNED = 24
@@ -60,6 +60,28 @@ async def test_real_tasks_run_are_scored_and_can_be_graded_again(tmp_path: Path,
         assert again.score == 1.0
     finally:
         await provider.close()
+
+
+async def test_an_agent_that_kills_its_real_sandbox_is_named(tmp_path: Path, gateway: Gateway) -> None:
+    fatal = FakeModel([FakeReply.call("bash", command="kill -9 $PPID; sleep 5")])
+    provider = load_provider("process")
+    try:
+        [rollout] = [
+            rollout
+            async for rollout in run_rollouts(
+                FakeTaskSet.of(1),
+                harness=FakeHarness(),
+                model=fatal,
+                sandbox=provider,
+                gateway=gateway,
+                out=tmp_path / "run",
+            )
+        ]
+    finally:
+        await provider.close()
+    assert (rollout.outcome, rollout.attribution) == (Outcome.SANDBOX_FAILED, Attribution.AGENT)
+    assert rollout.score is None
+    assert rollout.tries == 1
 
 
 @pytest.mark.slow
