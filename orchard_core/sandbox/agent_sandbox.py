@@ -66,6 +66,8 @@ class AgentSandbox:
         self._gone: str | None = None
         self._closing: asyncio.Task[None] | None = None
         self._open_calls = 0
+        self.probes = 0
+        """Questions about the agent's health so far: they are no use of the sandbox."""
         self._last_used = time.monotonic()
 
     @property
@@ -228,6 +230,7 @@ class AgentSandbox:
         """What the agent uses and holds. It does not count as a call."""
         if self._gone is not None:
             raise SandboxGone(self._gone)
+        self.probes += 1
         return await self._client.metrics()
 
     async def reset_processes(self) -> None:
@@ -253,6 +256,7 @@ class AgentSandbox:
         """See Sandbox."""
         if self._gone is not None:
             return False
+        self.probes += 1
         try:
             async with asyncio.timeout(_ALIVE_S):
                 await self._client.health()
@@ -273,7 +277,9 @@ class AgentSandbox:
 
     async def _end(self) -> None:
         try:
-            await self._client.close()
+            # The loop that opened the connections may be gone; what counts is that the sandbox goes.
+            with contextlib.suppress(RuntimeError):
+                await self._client.close()
         finally:
             await self._place.destroy()
 

@@ -16,26 +16,29 @@ async def watch_lifetime(sandbox: AgentSandbox) -> None:
     request by another program that holds an endpoint of it."""
     spec = sandbox.spec
     deadline = time.monotonic() + spec.ttl_s
-    idle_ttl = spec.ttl_s if spec.idle_ttl_s is None else spec.idle_ttl_s
     seen = 0
     while (left := deadline - time.monotonic()) > 0:
-        quiet = idle_ttl - sandbox.idle_s
-        if quiet <= 0 and spec.idle_ttl_s is not None:
+        pause = left
+        if spec.idle_ttl_s is not None:
+            pause = spec.idle_ttl_s - sandbox.idle_s
             busy, requests = await _use_by_others(sandbox)
-            if not busy and requests <= seen + 1:
-                await sandbox.end(
-                    f"sandbox {sandbox.id} was destroyed: unused for its idle TTL of {idle_ttl:g} s"
-                )
+            if pause <= 0 and not busy and requests == seen:
+                await sandbox.end(f"{_destroyed(sandbox)} unused for its idle TTL of {spec.idle_ttl_s:g} s")
                 return
-            seen, quiet = requests, idle_ttl
-        await asyncio.sleep(max(_SHORTEST_PAUSE_S, min(left, quiet)))
-    await sandbox.end(f"sandbox {sandbox.id} was destroyed: its TTL of {spec.ttl_s:g} s has passed")
+            seen, pause = requests, pause if pause > 0 else spec.idle_ttl_s
+        await asyncio.sleep(max(_SHORTEST_PAUSE_S, min(left, pause)))
+    await sandbox.end(f"{_destroyed(sandbox)} its TTL of {spec.ttl_s:g} s has passed")
+
+
+def _destroyed(sandbox: AgentSandbox) -> str:
+    return f"sandbox {sandbox.id} was destroyed:"
 
 
 async def _use_by_others(sandbox: AgentSandbox) -> tuple[bool, int]:
-    """Whether a command runs, and how many requests the agent has had; an agent that is gone has neither."""
+    """Whether a command runs, and how many requests the agent has had besides the driver's own probes; an
+    agent that is gone has neither."""
     try:
         metrics = await sandbox.metrics()
     except SandboxError:
         return False, 0
-    return metrics.execs_running > 0, metrics.requests_total
+    return metrics.execs_running > 0, metrics.requests_total - sandbox.probes

