@@ -21,6 +21,8 @@ SENTINEL = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """What mini-swe-agent's prompt says a last command must print."""
 
 _COMMAND = ("command", "cmd", "commands", "bash_command", "script", "code", "input")
+_ANY_COMMAND = frozenset(_COMMAND) - {"input"}
+"""Names that say shell even where the tool's own name does not."""
 _SHELL = ("bash", "shell", "terminal", "shell_command", "exec_command", "execute_bash", "run_shell_command",
           "run_command", "execute_command", "exec", "run", "local_shell", "sh")  # fmt: skip
 _NO_SHELL = len(_SHELL) + 2
@@ -118,13 +120,15 @@ def _shell_rank(tool: OfferedTool) -> int:
     """Lower is better: known names in their order, then names that say shell, then the argument alone."""
     name = tool.name.lower()
     words = frozenset(re.split(r"[^a-z0-9]+", name))
-    if _command_parameter(tool) is None or words & _OTHER_LANGUAGES:
+    parameter = _command_parameter(tool)
+    if parameter is None or words & _OTHER_LANGUAGES:
         return _NO_SHELL
     if name in _SHELL:
         return _SHELL.index(name)
     if words & _SHELL_WORDS:
         return len(_SHELL)
-    return len(_SHELL) + 1 if tool.required == (_command_parameter(tool),) else _NO_SHELL
+    alone = tool.required == (parameter,) and parameter in _ANY_COMMAND
+    return len(_SHELL) + 1 if alone else _NO_SHELL
 
 
 def _command_parameter(tool: OfferedTool) -> str | None:

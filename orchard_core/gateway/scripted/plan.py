@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -106,8 +107,16 @@ def _told(message: Json) -> int | None:
 
 
 def _face(message: Json) -> str:
-    calls = [f"{name}({arguments})" for _, name, arguments in calls_of(message)]
+    """What a message does, however its arguments were written down again."""
+    calls = [f"{name}({_plain(arguments)})" for _, name, arguments in calls_of(message)]
     return "\n".join(calls) if calls else text_of(message).strip()
+
+
+def _plain(arguments: str) -> str:
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True)
+    except (ValueError, RecursionError):
+        return arguments
 
 
 def _contained(command: str) -> str:

@@ -53,6 +53,7 @@ async def test_it_finds_the_shell_among_other_tools(
     tools = [
         tool("read_file", ["path"], path=STRING),
         tool("python", ["code"], code=STRING),
+        tool("apply_patch", ["input"], input=STRING),
         tool("write_file", ["path", "content"], path=STRING, content=STRING),
         offered,
     ]
@@ -149,9 +150,10 @@ async def test_it_knows_its_place_when_the_beginning_was_cut_off() -> None:
     assert calls(message) == [("submit", {"answer": "7"})]
 
 
-async def test_it_knows_its_place_when_the_harness_renames_the_calls() -> None:
+async def test_it_knows_its_place_when_the_harness_writes_its_calls_anew() -> None:
     answers = await play(OracleModel(), "You are an agent.", tools=[BASH, SUBMIT])
-    renamed = {**answers[0], "tool_calls": [{**answers[0]["tool_calls"][0], "id": "x"}]}
+    function = {"name": "bash", "arguments": '{ "command":"mkdir out" }'}
+    renamed = {**answers[0], "tool_calls": [{"id": "x", "type": "function", "function": function}]}
     message = await say(OracleModel(), [{"role": "user", "content": "go"}, renamed], tools=[BASH, SUBMIT])
     assert calls(message) == [("bash", {"command": "echo 7 > out/n"})]
 
