@@ -42,6 +42,7 @@ from orchard_core.types.rollout import (
     PhaseTiming,
     Rollout,
 )
+from orchard_core.types.sandbox import SandboxSpec
 from orchard_core.types.task import Task
 
 _LOG = logging.getLogger("orchard.rollout")
@@ -66,9 +67,9 @@ async def run_rollout(
     When it is cancelled, everything it started is ended before CancelledError goes on, and `on_cancelled`
     is given the record of what was done until then, with outcome `cancelled`.
     """
-    can = await parts.provider.capabilities()
-    fitted = fit_spec(task, parts.taskset.spec(task), can, parts.settings)
-    one = _Attempt(task, parts, fitted, attempt=attempt, tries=tries, seed=seed, emit=emit)
+    seen = Progress(started_at=time.time())
+    fitted = await _fitted(task, parts, seen)
+    one = _Attempt(task, parts, fitted, seen, attempt=attempt, tries=tries, seed=seed, emit=emit)
     try:
         rollout = await one.work()
         if record is not None:
@@ -82,6 +83,16 @@ async def run_rollout(
     return rollout
 
 
+async def _fitted(task: Task, parts: RolloutParts, seen: Progress) -> FittedSpec:
+    can = await parts.provider.capabilities()
+    try:
+        spec = parts.taskset.spec(task)
+    except Exception as error:  # noqa: BLE001 - border: a task set may raise anything about one broken task
+        seen.fault = name_fault(error, Phase.PREPARE, elapsed_s=0.0)
+        return FittedSpec(spec=SandboxSpec(), fallback=False)
+    return fit_spec(task, spec, can, parts.settings)
+
+
 class _Attempt:
     """The state of one rollout on its way."""
 
@@ -90,6 +101,7 @@ class _Attempt:
         task: Task,
         parts: RolloutParts,
         fitted: FittedSpec,
+        seen: Progress,
         *,
         attempt: int,
         tries: int,
@@ -115,11 +127,12 @@ class _Attempt:
         self._closed = False
         self._exhausted: BudgetExceeded | None = None
         self._last_error: ModelError | None = None
-        self._seen = Progress(started_at=time.time())
+        self._seen = seen
 
     async def work(self) -> Rollout:
         """Every phase up to verification."""
-        await self._create()
+        if self._seen.fault is None:
+            await self._create()
         if self._sandbox is not None and self._seen.fault is None:
             await self._inside(self._sandbox)
         if self._seen.result is not None:
@@ -166,7 +179,7 @@ class _Attempt:
         at, began = time.time(), time.monotonic()
         try:
             yield
-        except Exception as error:  # border: plugins may raise anything; fault.py names it
+        except (Exception, SystemExit) as error:  # border: plugins may raise anything; fault.py names it
             if isinstance(error, SandboxUnsupported) and phase is Phase.CREATE:
                 raise  # the user's to mend, and the same for every rollout
             self._blame(error, phase, began)
@@ -174,7 +187,7 @@ class _Attempt:
             spent = time.monotonic() - began
             self._seen.timings.append(PhaseTiming(phase=phase, started_at=at, duration_s=spent))
 
-    def _blame(self, error: Exception, phase: Phase, began: float) -> None:
+    def _blame(self, error: Exception | SystemExit, phase: Phase, began: float) -> None:
         if self._seen.fault is None or self._seen.fault.outcome in VERIFIED:
             self._seen.fault = name_fault(error, phase, elapsed_s=time.monotonic() - began)
 

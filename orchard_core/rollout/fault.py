@@ -57,14 +57,16 @@ class Fault:
 
 
 def name_fault(error: BaseException, phase: Phase, *, elapsed_s: float) -> Fault:
-    """Apply the table above."""
+    """Apply the table above; of a group of exceptions, to the first that is one of ours, or the first."""
+    error = _leaf(error)
     outcome, attribution = _RULES[phase](error)
     return Fault(outcome=outcome, attribution=attribution, error=describe(error, phase, elapsed_s=elapsed_s))
 
 
 def describe(error: BaseException, phase: Phase, *, elapsed_s: float) -> ErrorInfo:
     """The error as it is stored: its own class, message, limit and elapsed time."""
-    message = str(error) if isinstance(error, OrchardError) else f"{type(error).__name__}: {error}"
+    text = _text(error)
+    message = text if isinstance(error, OrchardError) else f"{type(error).__name__}: {text}"
     limit = getattr(error, "limit_s", None)
     own = getattr(error, "elapsed_s", None)
     if limit is None and isinstance(error, BudgetExceeded) and error.kind == "wall_clock":
@@ -76,6 +78,20 @@ def describe(error: BaseException, phase: Phase, *, elapsed_s: float) -> ErrorIn
         limit_s=limit,
         elapsed_s=elapsed_s if own is None else own,
     )
+
+
+def _leaf(error: BaseException) -> BaseException:
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    leaves = [_leaf(inner) for inner in error.exceptions]
+    return next((leaf for leaf in leaves if isinstance(leaf, OrchardError)), leaves[0])
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - border: a foreign exception may not even be printable
+        return "(its message cannot be printed)"
 
 
 def _create(_: BaseException) -> tuple[Outcome, Attribution]:

@@ -114,7 +114,12 @@ async def grade(rollout: Rollout, parts: RolloutParts, *, own: Sandbox | None = 
     `own` is the agent's sandbox as it was left; its processes are killed before anything is judged.
     Infrastructure faults are tried again up to `verify_tries` times, unless judged in `own`.
     """
-    reward = parts.taskset.reward(rollout.task)
+    began = time.monotonic()
+    try:
+        reward = parts.taskset.reward(rollout.task)
+    except Exception as error:  # noqa: BLE001 - border: a task set may raise anything about one broken task
+        fault = name_fault(error, Phase.VERIFY, elapsed_s=time.monotonic() - began)
+        return _failed(rollout, fault, "", [])
     tries = 1 if _wants_own(reward, rollout) else parts.settings.verify_tries
     graded = rollout
     for _ in range(max(1, tries)):

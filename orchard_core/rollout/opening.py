@@ -112,6 +112,8 @@ async def check_images(tasks: Iterable[Task], parts: RolloutParts) -> None:
             fit_spec(task, parts.taskset.spec(task), can, parts.settings)
         except SandboxUnsupported as error:
             refused.append(error)
+        except Exception:  # noqa: BLE001, S112 - border: one broken task is named when its turn comes
+            continue
     if refused:
         more = f" (and {len(refused) - 1} further tasks)" if len(refused) > 1 else ""
         raise SandboxUnsupported(refused[0].message + more, hint=refused[0].hint)

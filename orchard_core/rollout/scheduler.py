@@ -187,7 +187,7 @@ class Scheduler:
         while True:
             ticket = await self._ready.get()
             if self._stop.requested:
-                return  # nothing new starts
+                await asyncio.Event().wait()  # nothing new starts; the supervisor ends this worker
             self._busy += 1
             try:
                 await self._one(ticket)

@@ -21,6 +21,7 @@ from orchard_core import (
     ModelUnavailable,
     Outcome,
     Phase,
+    Reward,
     Rollout,
     Sandbox,
     SandboxCreateFailed,
@@ -191,6 +192,37 @@ async def test_a_crashing_harness_is_the_harness_doing_and_is_not_scored(parts: 
     assert rollout.reward is None
 
 
+async def test_a_harness_that_exits_the_program_ends_only_its_own_rollout(parts: RolloutParts) -> None:
+    async def leaving(task: Task, sandbox: Sandbox, model: ModelEndpoint) -> None:
+        raise SystemExit(3)
+
+    rollout = await run_body(parts, leaving)
+    assert summary(rollout) == (Outcome.HARNESS_FAILED, Attribution.HARNESS)
+    assert rollout.error is not None
+    assert "sys.exit(3)" in rollout.error.message
+
+
+async def test_errors_in_a_group_are_named_by_what_is_inside(parts: RolloutParts) -> None:
+    async def grouped(task: Task, sandbox: Sandbox, model: ModelEndpoint) -> None:
+        raise ExceptionGroup("tasks failed", [ValueError("noise"), ModelUnavailable("no server")])
+
+    rollout = await run_body(parts, grouped)
+    assert summary(rollout) == (Outcome.MODEL_FAILED, Attribution.MODEL)
+
+
+async def test_an_error_that_cannot_be_printed_is_recorded_all_the_same(parts: RolloutParts) -> None:
+    class Unprintable(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no")
+
+    async def odd(task: Task, sandbox: Sandbox, model: ModelEndpoint) -> None:
+        raise Unprintable
+
+    rollout = await run_body(parts, odd)
+    assert rollout.error is not None
+    assert rollout.error.kind == "Unprintable"
+
+
 async def test_a_harness_that_cancels_itself_does_not_pass_for_the_user(parts: RolloutParts) -> None:
     async def suicidal(task: Task, sandbox: Sandbox, model: ModelEndpoint) -> None:
         raise asyncio.CancelledError
@@ -296,6 +328,25 @@ async def test_a_failing_set_up_says_whether_task_or_machine(
     assert summary(rollout) == expected
     assert rollout.trajectory.calls == ()
     assert broken.open_sessions == 0
+
+
+async def test_a_task_whose_spec_or_reward_cannot_be_made_is_a_record_and_not_a_crash(
+    parts: RolloutParts, provider: FakeProvider
+) -> None:
+    class NoSpec(FakeTaskSet):
+        def spec(self, task: Task) -> SandboxSpec:
+            raise TaskInvalid("task.toml: memory is not a number")
+
+    class NoReward(FakeTaskSet):
+        def reward(self, task: Task) -> Reward:
+            raise FileNotFoundError("test.sh")
+
+    rollout = await run(replace(parts, taskset=NoSpec(list(parts.taskset.tasks()))))
+    assert summary(rollout) == (Outcome.TASK_INVALID, Attribution.TASK)
+    assert provider.created == []
+    rollout = await run(replace(parts, taskset=NoReward(list(parts.taskset.tasks()))))
+    assert summary(rollout) == (Outcome.VERIFIER_FAILED, Attribution.TASK)
+    assert rollout.score is None
 
 
 async def test_a_set_up_that_hangs_meets_its_own_deadline(parts: RolloutParts) -> None:

@@ -263,6 +263,24 @@ async def test_a_stopped_run_cancels_what_runs_and_resume_runs_it(runs: Runs, tm
     assert len(await collected(runs(resume=True))) == 3
 
 
+async def test_every_cancelled_rollout_is_told_however_long_its_tear_down_takes(runs: Runs) -> None:
+    stop, running = Stop(), 0
+
+    async def endless(task: Task, sandbox: Sandbox, model: ModelEndpoint) -> None:
+        nonlocal running
+        running += 1
+        mine = running
+        if running == 3:
+            stop.request()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0.1 * mine)
+
+    rollouts = await collected(runs(FakeTaskSet.of(9), harness=Acting(endless), concurrency=3, stop=stop))
+    assert [rollout.outcome for rollout in rollouts] == [Outcome.CANCELLED] * 3
+
+
 async def test_asking_twice_does_not_wait_for_a_slow_tear_down(runs: Runs, tmp_path: Path) -> None:
     stop, cleaning = Stop(), asyncio.Event()
 
