@@ -25,17 +25,22 @@ def environment(**extra: str) -> dict[str, str]:
 ARGV = [sys.executable, "-m", "orchard_core.cli.main"]
 
 
-@pytest.fixture
-def orchard(tmp_path: Path) -> Orchard:
-    """`orchard(*args, **environment)`, run in an empty directory."""
+def command(where: Path) -> Orchard:
+    """`orchard(*args, **environment)`, run in this directory."""
 
     def run(*args: str, **extra: str) -> Completed:
         return subprocess.run(
-            [*ARGV, *args], cwd=tmp_path, env=environment(**extra), capture_output=True, text=True,
+            [*ARGV, *args], cwd=where, env=environment(**extra), capture_output=True, text=True,
             timeout=120, check=False,
         )  # fmt: skip
 
     return run
+
+
+@pytest.fixture
+def orchard(tmp_path: Path) -> Orchard:
+    """The command, run in an empty directory."""
+    return command(tmp_path)
 
 
 @pytest.fixture

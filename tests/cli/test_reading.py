@@ -10,7 +10,7 @@ import pytest
 from orchard_core.cli.exits import Exit
 from orchard_core.rollout.store.run import open_run
 
-from .conftest import Orchard
+from .conftest import Orchard, command
 
 HOSTILE = (
     '{"text": "look \\u001b]0;owned\\u0007 here\\u001b[2J", "calls": [{"name": "bash", "arguments": '
@@ -19,17 +19,19 @@ HOSTILE = (
 )
 
 
-@pytest.fixture
-def run(orchard: Orchard, tmp_path: Path) -> Path:
-    """A run of two tasks by a model that tries to steer the terminal."""
-    (tmp_path / "replies.jsonl").write_text(HOSTILE)
-    done = orchard("run", "workbench:2", "--model", "scripted:replies.jsonl", "--out", "runs/r")
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a run of two tasks by a model that tries to steer the terminal."""
+    where = tmp_path_factory.mktemp("reading")
+    (where / "replies.jsonl").write_text(HOSTILE)
+    done = command(where)("run", "workbench:2", "--model", "scripted:replies.jsonl", "--out", "runs/r")
     assert done.returncode == Exit.OK, done.stderr
-    return tmp_path / "runs" / "r"
+    return where
 
 
-def test_a_run_is_read_turn_by_turn_and_cannot_steer_the_terminal(orchard: Orchard, run: Path) -> None:
-    (first, second) = open_run(run)
+def test_a_run_is_read_turn_by_turn_and_cannot_steer_the_terminal(place: Path) -> None:
+    orchard = command(place)
+    (first, second) = open_run(place / "runs" / "r")
     listed = orchard("show", "runs/r")
     assert first.id[:10] in listed.stdout
     assert f"{second.task.id}#0" in listed.stdout
@@ -53,14 +55,16 @@ def test_a_run_is_read_turn_by_turn_and_cannot_steer_the_terminal(orchard: Orcha
     assert [line["task"] for line in json.loads(orchard("show", "runs/r", "--failed", "--json").stdout)]
 
 
-def test_a_name_that_means_none_or_several_says_so(orchard: Orchard, run: Path) -> None:
+def test_a_name_that_means_none_or_several_says_so(orchard: Orchard, place: Path) -> None:
+    run = place / "runs" / "r"
     none = orchard("show", str(run), "nothing-like-it")
     assert (none.returncode, "has no finished rollout 'nothing-like-it'" in none.stderr) == (Exit.USAGE, True)
     wrong = orchard("show", str(run), "--outcome", "lucky")
     assert (wrong.returncode, "completed" in wrong.stderr) == (Exit.USAGE, True)
 
 
-def test_runs_are_listed_newest_first(orchard: Orchard, run: Path) -> None:
+def test_runs_are_listed_newest_first(place: Path) -> None:
+    orchard = command(place)
     done = orchard("runs", "list")
     assert done.returncode == Exit.OK
     assert "runs/r" in done.stdout

@@ -133,9 +133,7 @@ def test_a_plugin_adds_a_command_and_cannot_replace_a_built_in_one(boom: Orchard
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    command = (
-        f"{' '.join(ARGV)} tasks list workbench:400 --json | head -c 10 >/dev/null; exit ${{PIPESTATUS[0]}}"
-    )
+    command = f"{' '.join(ARGV)} plugins | :; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
     )

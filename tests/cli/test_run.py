@@ -6,7 +6,10 @@ import json
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import yaml
@@ -111,15 +114,42 @@ def test_a_key_on_the_command_line_is_refused_and_not_echoed(orchard: Orchard) -
     assert "sk-verysecret" not in done.stdout + done.stderr
 
 
-def test_a_rollout_without_a_score_makes_the_exit_code_say_so(orchard: Orchard) -> None:
-    done = orchard(
-        "run", "workbench:1", "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1", "--out", "r",
-        "--timeout", "20",
-    )  # fmt: skip
+class Refusing(BaseHTTPRequestHandler):
+    """A model server that refuses every request, with words that want to steer the terminal."""
+
+    def do_POST(self) -> None:
+        body = b'{"error": {"message": "no \\u001b[31msuch model"}}'
+        self.send_response(404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        """Keep the test's output clean."""
+
+
+@pytest.fixture
+def refusing() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+
+
+def test_a_rollout_without_a_score_makes_the_exit_code_say_so(
+    orchard: Orchard, refusing: str, tmp_path: Path
+) -> None:
+    (tmp_path / "r.yaml").write_text("taskset: workbench:1\nmodel: openai:x\nretry: {model: 0}\nout: r\n")
+    done = orchard("run", "r.yaml", "--base-url", refusing)
     assert done.returncode == Exit.UNSOUND, done.stderr
     assert "1 finished, 0 scored" in done.stdout
     assert "reward     none" in done.stdout
     assert "model_failed 1" in done.stdout
+    told = orchard("show", "r", orchard("show", "r", "--json").stdout.split('"id": "')[1][:12]).stdout
+    assert "score none, model_failed (model)" in told
+    assert "such model" in told
+    assert "\x1b" not in told
 
 
 def started(tmp_path: Path, *args: str) -> subprocess.Popen[str]:
