@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    taskset: Annotated[str, typer.Argument(help="Task set, such as workbench:16.", show_default=False)],
+    taskset: Annotated[
+        str, typer.Argument(metavar="TASKSET", help="Task set, such as workbench:16.", show_default=False)
+    ],
     task: Annotated[str, typer.Option(metavar="GLOB", help="Only tasks whose id matches.")] = "*",
     limit: Annotated[int | None, typer.Option(help="At most so many tasks, the first ones.")] = None,
     repeats: Annotated[

@@ -24,7 +24,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.command("list", cls=SectionedCommand)
 def list_(
-    root: Annotated[Path, typer.Argument(help="Directory that holds run directories.")] = Path("runs"),
+    root: Annotated[
+        Path, typer.Argument(metavar="ROOT", help="Directory that holds run directories.")
+    ] = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
     """List the runs under a directory, newest first."""

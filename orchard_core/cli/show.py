@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def show(
-    run: Annotated[Path, typer.Argument(help="Run directory.", show_default=False)],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.", show_default=False)],
     rollout: Annotated[
         str,
         typer.Argument(
-            metavar="[ROLLOUT]",
+            metavar="ROLLOUT",
             help="Beginning of a rollout's id, or TASK or TASK#ATTEMPT.",
             show_default=False,
         ),

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List a task set's tasks, or show one.", no_args_is_help=True, rich_markup_mode=None)
 
-TaskSetArgument = Annotated[str, typer.Argument(help="Task set, such as workbench:16 or harbor:PATH.")]
+TaskSetArgument = Annotated[
+    str, typer.Argument(metavar="TASKSET", help="Task set, such as workbench:16 or harbor:PATH.")
+]
 OptionPairs = Annotated[
     list[str] | None,
-    typer.Option("--taskset-option", help="An option of the task set, NAME=VALUE. Repeatable."),
+    typer.Option("--taskset-option", metavar="NAME=VALUE", help="An option of the task set. Repeatable."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -56,7 +58,7 @@ def list_(
 @app.command("show", cls=SectionedCommand)
 def show(
     taskset: TaskSetArgument,
-    task: Annotated[str, typer.Argument(help="The task's id.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="The task's id.")],
     taskset_option: OptionPairs = None,
     solution: Annotated[bool, typer.Option("--solution", help="Show the known solution too.")] = False,
     as_json: AsJson = False,

@@ -69,6 +69,15 @@ def test_every_block_says_what_it_is(page: Path) -> None:
             assert not COMMAND.search(block.body), f"{page_id(page)}:{block.line}: commands want ```bash"
 
 
+def test_the_harness_of_the_how_to_has_no_more_than_40_lines() -> None:
+    (block,) = [
+        block
+        for block in fenced(ROOT / "docs" / "how-to" / "write-a-harness.md")
+        if (block.file or "").endswith("/harness.py")
+    ]
+    assert block.body.count("\n") <= 40
+
+
 NEEDY = [(page, block) for page in PAGES for block in fenced(page) if block.needs]
 
 
