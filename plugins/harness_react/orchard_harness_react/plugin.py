@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from orchard_core import Descriptor, HarnessCapabilities, ToolUse, hookimpl
-
-CAPABILITIES = HarnessCapabilities(tools=ToolUse.NATIVE, images=True, turn_limit=True, replayable=True)
+from orchard_core import Descriptor, hookimpl
 
 
 @hookimpl
@@ -17,6 +15,6 @@ def orchard_harnesses() -> list[Descriptor]:
             factory="orchard_harness_react.harness:React",
             config="orchard_harness_react.config:ReactConfig",
             argument="protocol",
-            capabilities=CAPABILITIES,
+            capabilities="orchard_harness_react.harness:CAPABILITIES",
         )
     ]

@@ -33,6 +33,7 @@ from .conftest import REAL, Play
 from .model_server import Said, calls, fails, model_server, says
 
 SUBMIT = calls(("submit", {}))
+KEY: Mapping[str, JsonValue] = {"type": "object", "properties": {"key": {"type": "string"}}}
 
 
 def bash(command: str, **fields: object) -> Said:
@@ -63,13 +64,13 @@ async def test_the_instruction_is_told_word_for_word_after_the_system_prompt(pla
 
 
 async def test_the_task_s_tools_are_offered_with_our_own(play: Play) -> None:
-    tool = FakeTool("lookup")
-    ran = await play(calls(("lookup", {"text": "x"})), SUBMIT, brings=[tool])
+    tool = FakeTool("lookup", lambda args: ToolResult.text(f"found {args['key']}"), parameters=KEY)
+    ran = await play(calls(("lookup", {"key": "x"})), SUBMIT, brings=[tool])
     offered = {entry["function"]["name"]: entry["function"] for entry in ran.server.requests[0]["tools"]}
     assert set(offered) == {"lookup", "bash", "read_file", "write_file", "edit_file", "submit"}
     assert offered["lookup"]["parameters"] == tool.parameters
-    assert tool.calls == [{"text": "x"}]
-    assert ran.observation() == "x"
+    assert tool.calls == [{"key": "x"}]
+    assert ran.observation() == "found x"
 
 
 async def test_a_task_s_tool_takes_the_place_of_ours(play: Play) -> None:
