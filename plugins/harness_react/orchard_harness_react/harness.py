@@ -13,6 +13,7 @@ from orchard_core import (
     Sandbox,
     Task,
     Tool,
+    ToolUse,
 )
 from orchard_harness_react import __version__
 from orchard_harness_react.chat import Chat
@@ -20,10 +21,11 @@ from orchard_harness_react.config import ReactConfig
 from orchard_harness_react.episode import Episode
 from orchard_harness_react.native import NativeProtocol
 from orchard_harness_react.own_tools import own_tools
-from orchard_harness_react.plugin import CAPABILITIES
 from orchard_harness_react.prompt import SystemPrompt
 from orchard_harness_react.protocol import Protocol
 from orchard_harness_react.text import TextProtocol
+
+CAPABILITIES = HarnessCapabilities(tools=ToolUse.NATIVE, images=True, turn_limit=True, replayable=True)
 
 
 class React(Harness):
