@@ -67,7 +67,7 @@ class _Reader:
         if key == "message" and isinstance(value, dict):
             self.answer.message = ascii_text(self.text[at:end])
         elif key == "finish_reason" and isinstance(value, str):
-            self.answer.finish_reason = value
+            self.answer.finish_reason = ascii_text(value)
         return end
 
 

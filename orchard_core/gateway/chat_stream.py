@@ -8,7 +8,7 @@ from typing import Any
 from orchard_core.errors import ModelReplyMalformed, ModelUnavailable
 from orchard_core.gateway.chat_tokens import TokenTally
 from orchard_core.gateway.dialect import Answer
-from orchard_core.gateway.json_text import JsonFault, dumps, dumps_ascii, loads
+from orchard_core.gateway.json_text import JsonFault, ascii_text, dumps, dumps_ascii, loads
 from orchard_core.gateway.usage import chat_usage
 from orchard_core.types.model import Usage
 
@@ -59,7 +59,7 @@ class ChatAssembler:
     def _choice(self, choice: dict[str, Any]) -> None:
         self._started = True
         if choice.get("finish_reason"):
-            self._finish = str(choice["finish_reason"])
+            self._finish = ascii_text(str(choice["finish_reason"]))
         for key, value in (choice.get("delta") or {}).items():
             if key == "tool_calls":
                 for call in value or ():

@@ -24,7 +24,8 @@ _key = re.compile(re.escape(KEY_PREFIX) + r"[A-Za-z0-9_-]+")
 
 
 def redact(text: str) -> str:
-    """The text without session keys."""
+    """The text without session keys, and fit to be stored: lone surrogates become escapes."""
+    text = text.encode("utf-8", "backslashreplace").decode()
     return _key.sub(f"{KEY_PREFIX}***", text) if KEY_PREFIX in text else text
 
 
