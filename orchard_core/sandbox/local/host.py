@@ -27,6 +27,7 @@ from orchard_core.sandbox.unix_socket import short_name
 from orchard_core.types.sandbox import ImageRef
 
 _TRIAL_S = 10.0
+_TRIAL_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +115,7 @@ def _trial(host: LocalHost) -> None:
             sandbox_id="trial", layers=layers, mounts=(), account=ROOT, env=environment(ROOT, {}),
             workdir="/", agent=host.agent,
         )  # fmt: skip
-        group = host.cgroups.create("trial", {})
+        group = host.cgroups.create("trial", {"memory": _TRIAL_BYTES, "cpu": 1, "pids": 1000})
         launched = launch(host.bwrap, plan, box, secrets.token_urlsafe(24), LimitPlan(), group, host.seccomp)
         try:
             _demand_answer(box)

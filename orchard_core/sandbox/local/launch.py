@@ -74,7 +74,8 @@ def launch(
             block=block.read.fileno(),
             seccomp=None if seccomp is None else _memory_file(stack, seccomp),
         )
-        monitor = _spawn(stack, bwrap, plan, fds, box / "agent.log")
+        with cgroup.births():
+            monitor = _spawn(stack, bwrap, plan, fds, box / "agent.log")
         for end in (token.read, info.write, block.read, listener):
             end.close()
         launched = None

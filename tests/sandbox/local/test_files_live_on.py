@@ -80,9 +80,13 @@ async def test_a_sandbox_whose_agent_is_killed_says_so(
     for pid in pids_of(sandbox.id):
         os.kill(pid, signal.SIGKILL)
     with pytest.raises(SandboxGone, match="its agent was killed"):
-        while True:
-            await sandbox.exec("true")
+        await _use_for_ever(sandbox)
     assert not await sandbox.alive()
+
+
+async def _use_for_ever(sandbox: AgentSandbox) -> None:
+    while True:
+        await sandbox.exec("true")
 
 
 async def test_the_agent_outlives_a_command_that_kills_all_it_can(sandbox: AgentSandbox) -> None:

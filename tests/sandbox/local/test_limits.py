@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchard_core.errors import SandboxGone, SandboxUnsupported
+from orchard_core.sandbox.agent_sandbox import AgentSandbox
 from orchard_core.sandbox.local.cgroups import CgroupPlan, Slot, find_plan
 from orchard_core.sandbox.local.config import LocalConfig
 from orchard_core.sandbox.local.limits import enforcers, plan_limits
@@ -33,10 +34,14 @@ async def test_the_sum_of_all_files_is_held_to_the_disk_limit(provider: LocalPro
         assert not big.ok, "one file is stopped at once"
         await sandbox.exec("rm -f big; for n in 1 2 3; do head -c 5000000 /dev/zero > f$n; done")
         with pytest.raises(SandboxGone, match="more than its limit of 8 MiB"):
-            async with asyncio.timeout(60):
-                while True:
-                    await sandbox.exec("true")
-                    await asyncio.sleep(0.1)
+            await _use_for_a_minute(sandbox)
+
+
+async def _use_for_a_minute(sandbox: AgentSandbox) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            await sandbox.exec("true")
+            await asyncio.sleep(0.1)
 
 
 async def test_no_core_file_is_ever_written(provider: LocalProvider) -> None:
