@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orchard_core.errors import RecordCorrupt, RunNotFound, StoreError
-from orchard_core.rollout.config import RunConfig
+from orchard_core.rollout.config import Difference, RunConfig, differences
 from orchard_core.rollout.store.blobs import BlobReader
 from orchard_core.rollout.store.commit import shard_path
 from orchard_core.rollout.store.entry import Finished, Planned
@@ -93,6 +93,10 @@ class Run:
         except FileNotFoundError:
             raise RecordCorrupt(f"{path} is gone", hint="restore it from a copy") from None
         return unpack(frame, where=f"{path} at byte {entry.offset} (rollout {entry.id})")
+
+    def differences(self, other: Run) -> list[Difference]:
+        """Fields in which the configurations differ; `orchard_core.evals.compare` looks at tasks too."""
+        return differences(self.config, other.config)
 
     def damaged(self) -> list[str]:
         """One line for every record whose checksum does not match; reads everything."""

@@ -195,6 +195,14 @@ async def test_a_disk_that_fails_is_told_to_every_waiting_rollout_and_a_resume_m
     assert [rollout.attempt for rollout in open_run(tmp_path)] == [2]
 
 
+async def test_two_runs_say_in_what_their_configurations_differ(tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 2)):
+        async with await RunWriter.open(tmp_path / name, make_config(seed=seed)):
+            pass
+    [found] = open_run(tmp_path / "a").differences(open_run(tmp_path / "b"))
+    assert (found.field, found.left, found.right) == ("seed", 1, 2)
+
+
 def test_a_path_without_a_run_says_so(tmp_path: Path) -> None:
     with pytest.raises(RunNotFound, match="no run at"):
         open_run(tmp_path / "nothing")
