@@ -1,0 +1,23 @@
+"""Each shipped recipe is complete and can be run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchard_core.cli.exits import Exit
+
+from .conftest import ROOT, Orchard
+
+RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
+def test_the_recipe_would_run(orchard: Orchard, recipe: Path) -> None:
+    done = orchard("run", str(recipe), "--dry-run", OPENAI_API_KEY="sk-test")
+    assert done.returncode == Exit.OK, done.stderr
+
+
+def test_there_are_recipes() -> None:
+    assert len(RECIPES) >= 2
