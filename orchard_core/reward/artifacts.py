@@ -11,7 +11,8 @@ import hashlib
 import io
 import posixpath
 import tarfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from orchard_core.errors import FileMissing, IsADirectory, VerifierFailed
@@ -24,6 +25,8 @@ RESERVED = ("/tests", "/logs/verifier", "/solution")
 
 CLOSED_TO_LINKS = (*RESERVED, "/proc", "/dev")
 """Where a link among the artifacts may not lead."""
+
+_LINK = 'while [ $# -gt 1 ]; do ln -sfn -- "$1" "$2" || exit 1; shift 2; done'
 
 Store = Callable[[str, bytes], Awaitable[None]]
 """`await store(sha256, data)` keeps one blob."""
@@ -71,42 +74,66 @@ async def place(sandbox: Sandbox, artifacts: Iterable[Artifact], blobs: Blobs) -
         if artifact.kind == "file":
             await sandbox.write(artifact.path, data)
             continue
-        safe, links = without_traps(data, artifact.path)
-        dropped += links
-        await sandbox.write_tree(artifact.path, _chunks(safe))
+        tree = sift(data, artifact.path)
+        await sandbox.write_tree(artifact.path, _chunks(tree.tar))
+        await _link(sandbox, artifact.path, tree.outward)
+        dropped += [f"{artifact.path}/{name} was left out" for name in tree.traps]
     return dropped
 
 
-def without_traps(tar: bytes, root: str) -> tuple[bytes, list[str]]:
-    """The tar without devices, pipes and links that lead to the verifier's directories, and a line for
-    each entry left out.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiftedTree:
+    """A tar with its doubtful entries taken out."""
 
-    Raises VerifierFailed when the bytes are no tar.
-    """
+    tar: bytes
+    """What can be unpacked."""
+    outward: Mapping[str, str]
+    """Links that leave the directory for a harmless place, such as /usr/bin/python3: name to target."""
+    traps: tuple[str, ...]
+    """Devices, pipes, and links that lead, or may lead, to the verifier's directories; by name."""
+
+
+def sift(tar: bytes, root: str) -> SiftedTree:
+    """Look at every entry. Raises VerifierFailed when the bytes are no tar."""
     try:
         with tarfile.open(fileobj=io.BytesIO(tar), mode="r:") as archive:
-            bad = {member.name for member in archive if member.isdev() or _leads_away(member, root)}
-            if not bad:
-                return tar, []
-            bad |= {member.name for member in archive if member.islnk() and member.linkname in bad}
-            return _copy_without(archive, bad), [f"{root}/{name} was left out" for name in sorted(bad)]
+            members = archive.getmembers()
+            traps = {item.name for item in members if item.isdev() or _is_trap(item, root)}
+            links = (item for item in members if item.issym() and item.name not in traps)
+            outward = {item.name: item.linkname for item in links if _leaves(item)}
+            traps |= {item.name for item in members if item.islnk() and item.linkname in traps | {*outward}}
+            out = {*traps, *outward}
+            kept = _copy_without(archive, out) if out else tar
     except (tarfile.TarError, ValueError, EOFError) as error:
         raise VerifierFailed(
             f"the artifact of {root} is not a readable tar: {error}",
             hint="the stored blob is damaged; run the task again",
         ) from error
+    return SiftedTree(tar=kept, outward=outward, traps=tuple(sorted(traps)))
 
 
-def _leads_away(link: tarfile.TarInfo, root: str) -> bool:
+def _is_trap(link: tarfile.TarInfo, root: str) -> bool:
     if not link.issym():
         return False
-    target = link.linkname
-    steps = target.split("/")
+    steps = link.linkname.split("/")
     first_name = next((i for i, step in enumerate(steps) if step not in {"", ".", ".."}), len(steps))
     if ".." in steps[first_name:]:
         return True  # `sub/../x` depends on what `sub` is, which only the sandbox knows
-    place_of_link = posixpath.dirname(posixpath.join(root, link.name))
-    return overlaps(posixpath.join(place_of_link, target), CLOSED_TO_LINKS)
+    return overlaps(posixpath.join(root, posixpath.dirname(link.name), link.linkname), CLOSED_TO_LINKS)
+
+
+def _leaves(link: tarfile.TarInfo) -> bool:
+    inside = posixpath.normpath(posixpath.join(posixpath.dirname(link.name), link.linkname))
+    return inside.startswith(("/", "../")) or inside == ".."
+
+
+async def _link(sandbox: Sandbox, root: str, links: Mapping[str, str]) -> None:
+    """Make links that no tar stream may carry."""
+    words = [word for name, target in links.items() for word in (target, posixpath.join(root, name))]
+    for start in range(0, len(words), 400):
+        made = await sandbox.exec(["/bin/sh", "-c", _LINK, "sh", *words[start : start + 400]], cwd="/")
+        if not made.ok:
+            raise VerifierFailed(f"links below {root} could not be made: {made.text[-300:]}")
 
 
 def _copy_without(archive: tarfile.TarFile, names: set[str]) -> bytes:
