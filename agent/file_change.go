@@ -24,6 +24,8 @@ func (s *Server) fileMkdir(w http.ResponseWriter, r *http.Request) error {
 	if query.Get("parents") == "1" {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			return answer(w, map[string]bool{"created": false})
+		} else if err == nil {
+			return &fs.PathError{Op: "mkdir", Path: path, Err: syscall.ENOTDIR}
 		}
 		if err := makeParents(filepath.Dir(path)); err != nil {
 			return err

@@ -19,6 +19,9 @@ func (s *Server) treeRead(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if info, err := os.Stat(path); err == nil && !info.IsDir() { // OpenRoot's own error has no number
+		return &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
+	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return err
