@@ -14,9 +14,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
+    "orchard_core.evals.compare": ("RunComparison", "compare"),
+    "orchard_core.evals.markdown": ("to_markdown",),
+    "orchard_core.evals.report": ("Report", "build_report"),
     "orchard_core.gateway.contract": (
         "BeforeCall", "Model", "Renderer", "SessionContext", "Upstream", "UpstreamReply", "UpstreamRequest",
     ),
+    "orchard_core.gateway.samples": ("build_samples",),
+    "orchard_core.gateway.server": ("Gateway",),
+    "orchard_core.gateway.session": ("Session",),
+    "orchard_core.gateway.turns": ("turns",),
     "orchard_core.harness.contract": ("Harness",),
     "orchard_core.plugins.hookspecs": ("hookimpl",),
     "orchard_core.plugins.lookup": (
@@ -24,9 +31,19 @@ _MODULES = {
         "open_sandbox",
     ),
     "orchard_core.reward.contract": ("Blobs", "Evidence", "Grading", "Reward"),
-    "orchard_core.rollout.sampler": ("Done", "Drop", "FixedSampler", "GroupSampler", "More", "PoolEntry"),
-    "orchard_core.sandbox.contract": ("Command", "Process", "Sandbox", "SandboxProvider"),
     "orchard_core.reward.script": ("ScriptReward", "VerifierScript"),
+    "orchard_core.rollout.attempt": ("run_rollout",),
+    "orchard_core.rollout.config": ("Difference", "RunConfig"),
+    "orchard_core.rollout.front": ("run_rollouts",),
+    "orchard_core.rollout.grading": ("grade", "regrade"),
+    "orchard_core.rollout.groups": ("read_groups",),
+    "orchard_core.rollout.parts": ("RolloutParts",),
+    "orchard_core.rollout.retry": ("RetryPolicy",),
+    "orchard_core.rollout.sampler": ("Done", "Drop", "FixedSampler", "GroupSampler", "More", "PoolEntry"),
+    "orchard_core.rollout.settings": ("PhaseLimits", "RolloutSettings"),
+    "orchard_core.rollout.stop": ("Stop",),
+    "orchard_core.rollout.store.run": ("Run", "open_run"),
+    "orchard_core.sandbox.contract": ("Command", "Process", "Sandbox", "SandboxProvider"),
     "orchard_core.tasks.contract": ("TaskSet", "Tool"),
     "orchard_core.tasks.doctor": (
         "Attempt", "Diagnosis", "Quarantine", "Verdict", "attempt", "examine", "quarantine",
@@ -42,8 +59,8 @@ _MODULES = {
     "orchard_core.types.base": ("Record",),
     "orchard_core.types.content": ("Content", "Image", "Text"),
     "orchard_core.types.events": (
-        "CallFinished", "Event", "PhaseStarted", "RolloutFinished", "RolloutStarted",
-        "RunFinished", "RunStarted",
+        "CallFinished", "Event", "PhaseStarted", "RolloutFinished", "RolloutStarted", "RunFinished",
+        "RunStarted",
     ),
     "orchard_core.types.harness": ("HarnessCapabilities", "HarnessResult", "Limits", "StopReason", "ToolUse"),
     "orchard_core.types.model": (

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from orchard_core.errors import *  # noqa: F403
+from orchard_core.evals.compare import RunComparison as RunComparison
+from orchard_core.evals.compare import compare as compare
+from orchard_core.evals.markdown import to_markdown as to_markdown
+from orchard_core.evals.report import Report as Report
+from orchard_core.evals.report import build_report as build_report
 from orchard_core.gateway.contract import BeforeCall as BeforeCall
 from orchard_core.gateway.contract import Model as Model
 from orchard_core.gateway.contract import Renderer as Renderer
@@ -10,6 +15,10 @@ from orchard_core.gateway.contract import SessionContext as SessionContext
 from orchard_core.gateway.contract import Upstream as Upstream
 from orchard_core.gateway.contract import UpstreamReply as UpstreamReply
 from orchard_core.gateway.contract import UpstreamRequest as UpstreamRequest
+from orchard_core.gateway.samples import build_samples as build_samples
+from orchard_core.gateway.server import Gateway as Gateway
+from orchard_core.gateway.session import Session as Session
+from orchard_core.gateway.turns import turns as turns
 from orchard_core.harness.contract import Harness as Harness
 from orchard_core.plugins.hookspecs import hookimpl as hookimpl
 from orchard_core.plugins.lookup import load_harness as load_harness
@@ -25,12 +34,26 @@ from orchard_core.reward.contract import Grading as Grading
 from orchard_core.reward.contract import Reward as Reward
 from orchard_core.reward.script import ScriptReward as ScriptReward
 from orchard_core.reward.script import VerifierScript as VerifierScript
+from orchard_core.rollout.attempt import run_rollout as run_rollout
+from orchard_core.rollout.config import Difference as Difference
+from orchard_core.rollout.config import RunConfig as RunConfig
+from orchard_core.rollout.front import run_rollouts as run_rollouts
+from orchard_core.rollout.grading import grade as grade
+from orchard_core.rollout.grading import regrade as regrade
+from orchard_core.rollout.groups import read_groups as read_groups
+from orchard_core.rollout.parts import RolloutParts as RolloutParts
+from orchard_core.rollout.retry import RetryPolicy as RetryPolicy
 from orchard_core.rollout.sampler import Done as Done
 from orchard_core.rollout.sampler import Drop as Drop
 from orchard_core.rollout.sampler import FixedSampler as FixedSampler
 from orchard_core.rollout.sampler import GroupSampler as GroupSampler
 from orchard_core.rollout.sampler import More as More
 from orchard_core.rollout.sampler import PoolEntry as PoolEntry
+from orchard_core.rollout.settings import PhaseLimits as PhaseLimits
+from orchard_core.rollout.settings import RolloutSettings as RolloutSettings
+from orchard_core.rollout.stop import Stop as Stop
+from orchard_core.rollout.store.run import Run as Run
+from orchard_core.rollout.store.run import open_run as open_run
 from orchard_core.sandbox.contract import Command as Command
 from orchard_core.sandbox.contract import Process as Process
 from orchard_core.sandbox.contract import Sandbox as Sandbox
