@@ -143,18 +143,18 @@ async def test_a_file_that_never_ends_is_given_up() -> None:
 
 
 @REAL
-@pytest.mark.parametrize("path", ["", "a\0b", "x" * 300, "/" + "y/" * 3000 + "z", "f/below"])
-@pytest.mark.parametrize("name", ["read_file", "write_file", "edit_file"])
-async def test_a_path_that_is_none_is_a_mistake_of_the_model(
-    play: Play, sandbox: Sandbox, name: str, path: str
-) -> None:
+async def test_a_path_that_is_none_is_a_mistake_of_the_model(play: Play, sandbox: Sandbox) -> None:
     await sandbox.write("/workspace/f", b"x")
     rest: dict[str, dict[str, object]] = {
+        "read_file": {},
         "write_file": {"content": ""},
         "edit_file": {"old": "a", "new": "b"},
     }
-    ran = await play(calls((name, {"path": path, **rest.get(name, {})})), SUBMIT)
-    assert ran.observation()
+    paths = ["", "a\0b", "x" * 300, "/" + "y/" * 3000 + "z", "f/below"]
+    tried = [(name, {"path": path, **more}) for path in paths for name, more in rest.items()]
+    ran = await play(calls(*tried), SUBMIT)
+    assert ran.result.stop is StopReason.SUBMITTED
+    assert "Wrote" not in "".join(ran.observation(place) for place in range(len(tried)))
 
 
 @REAL
