@@ -46,7 +46,7 @@ class ByteRenderer:
 
     def spell(self, message: Mapping[str, Any]) -> array[int]:
         """Ids of one message's content and calls, its end left out."""
-        ids = array("q", _text(message.get("content")).encode("utf-8", "surrogatepass"))
+        ids = array("q", list(_text(message.get("content")).encode("utf-8", "surrogatepass")))
         for call in message.get("tool_calls") or ():
             function = call["function"]
             parts = [call.get("id", ""), function["name"], function["arguments"]]
