@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from orchard_core.rollout.stop import Stop
 
 _MODELS = ("oracle", "noisy-oracle")
-_GENERATED = ("workbench:16", 16)
-_REAL = ("claw-bench", 16)
+_GENERATED: tuple[str, tuple[str, ...]] = ("workbench:18", ())
+_REAL: tuple[str, tuple[str, ...]] = ("claw-bench", ("*-001",))
+"""Task sets and globs of tasks: 18 generated ones, and one of each of the 14 domains of claw-bench."""
 
 _NEXT = """
 The oracle plays each task's known solution; the noisy oracle makes mistakes.
@@ -64,19 +65,19 @@ def _recipes(root: Path, concurrency: int) -> list[Recipe]:
         make_recipe(
             {
                 "taskset": taskset,
-                "limit": limit,
+                "tasks": tasks,
                 "model": model,
                 "concurrency": concurrency,
                 "out": str(root / f"{taskset.partition(':')[0]}-{model}"),
             },
             where="orchard demo",
         )
-        for taskset, limit in _tasksets()
+        for taskset, tasks in _tasksets()
         for model in _MODELS
     ]
 
 
-def _tasksets() -> list[tuple[str, int]]:
+def _tasksets() -> list[tuple[str, tuple[str, ...]]]:
     """Generated tasks, and tasks that others wrote where they are installed."""
     from orchard_core.cli.output import err
     from orchard_core.errors import PluginNotInstalled
@@ -86,7 +87,7 @@ def _tasksets() -> list[tuple[str, int]]:
         load_taskset(_REAL[0])
     except PluginNotInstalled as error:
         err(f"without claw-bench ({error.hint}): more generated tasks instead", fg="yellow")
-        return [("workbench:32", 32)]
+        return [("workbench:32", ())]
     return [_GENERATED, _REAL]
 
 

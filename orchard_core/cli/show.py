@@ -85,6 +85,8 @@ def _list(run: Run, entries: list[Finished], *, as_json: bool) -> None:
         return
     head = ("ROLLOUT", "TASK", "SCORE", "OUTCOME", "TURNS", "TOKENS", "COST", "TIME")
     print_table(head, [_cells(entry) for entry in entries])
+    if not entries:
+        err("no rollout to list")
     missing = len(run.missing())
     if missing:
         err(f"{missing} rollouts are missing; orchard run --resume --out {run.root}", fg="yellow")
