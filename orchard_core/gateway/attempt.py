@@ -15,7 +15,7 @@ from orchard_core.gateway.dialect import Assembler
 
 async def complete(upstream: Upstream, request: UpstreamRequest) -> UpstreamReply:
     """The whole answer. Raises ModelError."""
-    with _plugin_border(request):
+    with plugin_border(request.timeout_s):
         async with asyncio.timeout(request.timeout_s):
             return await upstream.complete(request)
 
@@ -50,7 +50,7 @@ async def start(upstream: Upstream, request: UpstreamRequest, assembler: Assembl
     """Send, and wait for the first event. Raises ModelError."""
     began = monotonic()
     deadline = asyncio.get_running_loop().time() + request.timeout_s
-    with _plugin_border(request):
+    with plugin_border(request.timeout_s):
         source = upstream.stream(request)
     try:
         first = await _next(request, source, assembler, deadline)
@@ -70,7 +70,7 @@ async def start(upstream: Upstream, request: UpstreamRequest, assembler: Assembl
 async def _next(
     request: UpstreamRequest, source: AsyncIterator[bytes], assembler: Assembler, deadline: float
 ) -> bytes | None:
-    with _plugin_border(request):
+    with plugin_border(request.timeout_s):
         async with asyncio.timeout_at(deadline):
             async for payload in source:
                 passed = assembler.feed(payload)
@@ -86,20 +86,21 @@ async def _close(source: AsyncIterator[bytes]) -> None:
 
 
 @contextmanager
-def _plugin_border(request: UpstreamRequest) -> Iterator[None]:
+def plugin_border(limit_s: float) -> Iterator[None]:
+    """Around the code of a model plugin or a hook: only ModelError comes out."""
     try:
         yield
     except ModelError:
         raise
     except TimeoutError:
         raise ModelTimeout(
-            f"the model server did not finish its answer within {request.timeout_s:g} s",
-            limit_s=request.timeout_s,
+            f"the model server did not finish its answer within {limit_s:g} s",
+            limit_s=limit_s,
             hint="give the model a longer timeout_s, or ask for fewer tokens",
         ) from None
     except Exception as error:
         # Border: an upstream is a plugin, and its bugs must be recorded like any failed call.
         raise ModelError(
-            f"the model plugin raised {type(error).__name__}: {error}",
-            hint="this is a fault of the plugin, not of the model: report it to its authors",
+            f"the model plugin (or a hook) raised {type(error).__name__}: {error}",
+            hint="this is a fault of that code, not of the model: report it to its authors",
         ) from error

@@ -106,6 +106,10 @@ class Call:
             await stream.close()
 
     async def _complete(self) -> tuple[UpstreamReply, Answer]:
+        with attempt.plugin_border(self.session.call_timeout_s):
+            return await self._completed()
+
+    async def _completed(self) -> tuple[UpstreamReply, Answer]:
         request = self._upstream_request()
         reply = await attempt.complete(self.session.upstream, request)
         upstream = self.session.token_upstream
@@ -137,7 +141,7 @@ class Call:
         """The hook may hold the call, while a sandbox is snapshotted for one."""
         hook = self.session.before_call
         if hook is not None:
-            with self._waiting():
+            with self._waiting(), attempt.plugin_border(self.session.call_timeout_s):
                 await hook(self.session.id, self.record.index)
 
     async def _repeated(self, send: Callable[[], Awaitable[T]]) -> T:

@@ -64,7 +64,11 @@ class Upstream(Protocol):
         """Answer with the whole reply."""
 
     def stream(self, request: UpstreamRequest) -> AsyncIterator[bytes]:
-        """Answer with the `data:` payloads of server-sent events, `[DONE]` left out."""
+        """Answer with the `data:` payloads of server-sent events, `[DONE]` left out.
+
+        In chat mode ids travel as vLLM sends them: `prompt_token_ids` in the first payload, `token_ids` and
+        `logprobs.content[].logprob` in each choice. The gateway takes out what the harness did not ask for.
+        """
 
     async def close(self) -> None:
         """Give back connections."""

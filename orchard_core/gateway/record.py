@@ -72,6 +72,7 @@ class CallRecord:
         self.cost_usd = self._cost(price, known)
         self.prompt = self._prompt(heard.base)
         conversation.advance(self._head(heard), heard)
+        answer.prompt = None  # kept as a change to the base; whole prompts would add up quadratically
 
     def _usage(self) -> Usage | None:
         answer = self.answer

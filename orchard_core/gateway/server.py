@@ -29,7 +29,7 @@ class Gateway:
         *,
         retry: RetryPolicy | None = None,
         call_timeout_s: float = 600.0,
-        max_body: int = 64 << 20,
+        max_body: int = 32 << 20,
     ) -> None:
         self._retry = retry or RetryPolicy()
         self._call_timeout_s = call_timeout_s

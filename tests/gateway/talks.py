@@ -59,8 +59,9 @@ class Talk:
     calls: list[Made] = field(default_factory=list)
     fresh: int = 2000
 
-    def step(self, kind: str) -> None:
-        """One further call of a kind; kinds that need an earlier call begin a thread without one."""
+    def step(self, kind: str, *, at: int | None = None) -> None:
+        """One further call of a kind, from the ended call `at` where it forks or repeats. Kinds that need an
+        earlier call begin a thread without one."""
         ended = [call for call in self.calls if call.error is None and call.kind != "side"]
         if kind in ("append", "drift", "fork", "retry") and not ended:
             kind = "root"
@@ -68,10 +69,11 @@ class Talk:
             before = ended[-1]
             self._call(kind, [*before.said, self._echo(before, kind == "drift"), self._new("tool")])
         elif kind == "fork":
-            before = self.rng.choice(ended)
+            before = ended[self.rng.randrange(len(ended)) if at is None else at]
             self._call(kind, [*before.said, self._echo(before, False), self._new("user")])
         elif kind == "retry":
-            self._call(kind, list(self.rng.choice(ended).said))
+            before = ended[self.rng.randrange(len(ended)) if at is None else at]
+            self._call(kind, list(before.said))
         elif kind in ("cancel", "cut", "error"):
             base = (
                 [*ended[-1].said, self._echo(ended[-1], False), self._new("tool")] if ended else self._begin()

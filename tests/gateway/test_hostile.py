@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import signal
+from collections.abc import Sequence
 
 import aiohttp
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from orchard_core import ConfigError, SessionContext
 from orchard_core.gateway.chat import ChatCodec
-from orchard_core.gateway.conversation import Conversation
+from orchard_core.gateway.conversation import Conversation, Head
 from orchard_core.gateway.json_text import JsonFault, ascii_text, loads
 from orchard_core.gateway.server import Gateway
 from orchard_core.testing.fakes.model import FakeModel
@@ -291,10 +292,8 @@ async def test_a_gateway_that_is_not_entered_has_no_address() -> None:
         _ = Gateway().address
 
 
-def _head(index: int, sent: object) -> object:
-    from orchard_core.gateway.conversation import Head
-
-    return Head(index=index, sent=sent, answer="{}")  # type: ignore[arg-type]
+def _head(index: int, sent: Sequence[str]) -> Head:
+    return Head(index=index, sent=sent, answer="{}")
 
 
 async def _raw(

@@ -202,10 +202,8 @@ def test_compaction_makes_a_fork_of_its_own() -> None:
 
 def test_a_fork_trains_only_what_is_its_own() -> None:
     talk = talk_of("root", "append")
-    talk.rng.choice = lambda options: options[0]  # type: ignore[method-assign]
-    talk.step("fork")
+    talk.step("fork", at=0)
     talk.step("append")
-    talk.rng = Random(2)
     made = build_samples(talk.trajectory())
     assert [(sample.label, sample.calls) for sample in made.samples] == [
         (SampleLabel.MAIN, (0, 2, 3)),
@@ -228,9 +226,7 @@ def test_an_answer_that_did_not_end_is_not_trained(kind: str, reason: Untrained)
 
 def test_a_repeated_request_trains_the_answer_that_was_used() -> None:
     talk = talk_of("root", "append")
-    talk.rng.choice = lambda options: options[-1]  # type: ignore[method-assign]
-    talk.step("retry")
-    talk.rng = Random(3)
+    talk.step("retry", at=1)
     talk.step("append")
     made = build_samples(talk.trajectory())
     assert [sample.calls for sample in made.samples] == [(0, 2, 3)]

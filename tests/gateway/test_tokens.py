@@ -13,6 +13,7 @@ from orchard_core import UpstreamMode
 from orchard_core.gateway.openai import OpenAIModel
 from orchard_core.gateway.samples import build_samples
 from orchard_core.gateway.scripted_tokens import END, ByteRenderer, ScriptedTokenModel, logprob
+from orchard_core.gateway.session import Session
 from orchard_core.testing.fakes.model import FakeModel
 
 from .client import tool, user
@@ -92,12 +93,11 @@ async def test_a_server_that_refuses_our_fields_is_asked_without_them_from_then_
     server.otherwise = strict
     model: OpenAIModel = connect()
     session, client = await open_session(model)
-    upstream = session.upstream
-    assert upstream.mode is UpstreamMode.CHAT
+    assert _mode(session) is UpstreamMode.CHAT
     for at in range(2):
         assert (await client.say(f"{at}", stream=stream)).status == 200
     assert ["return_token_ids" in asked.body for asked in server.asked] == [True, False, False]
-    assert upstream.mode is UpstreamMode.TEXT
+    assert _mode(session) is UpstreamMode.TEXT
     trajectory = await session.close()
     assert trajectory.calls[0].completion_tokens is None
     assert "no token ids" in build_samples(trajectory).unusable
@@ -142,6 +142,10 @@ async def test_ids_that_do_not_fit_are_not_used(
     trajectory = await session.close()
     assert trajectory.calls[0].logprobs is None
     assert build_samples(trajectory).samples == ()
+
+
+def _mode(session: Session) -> UpstreamMode:
+    return session.upstream.mode
 
 
 def _sends(body: object) -> Any:
