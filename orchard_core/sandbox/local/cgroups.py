@@ -135,6 +135,23 @@ def _apply(directory: Path, slot: Slot, value: float) -> None:
         path.write_text(text)
 
 
+def possible_bases(name: str, proc: Path = Path("/proc/self")) -> list[Path]:
+    """Every directory that `find_plan` may make, so that a reaper knows them before they are there."""
+    own = _own_cgroups(_read(proc / "cgroup"))
+    parents: set[Path] = set()
+    for mount_point, root, kind, options in _cgroup_mounts(_read(proc / "mountinfo")):
+        for key in [""] if kind == "cgroup2" else options:
+            if key in own:
+                parents.update(_up_to(mount_point, _directory(mount_point, root, own[key])))
+    return sorted(parent / name for parent in parents)
+
+
+def _up_to(top: Path, own: Path) -> list[Path]:
+    """`own` and its ancestors, the nearest first, `top` the last."""
+    ancestors = [own, *own.parents]
+    return ancestors[: len(ancestors) - len(top.parents)]
+
+
 def find_plan(name: str, proc: Path = Path("/proc/self")) -> CgroupPlan:
     """Ask the kernel which controllers this process may use below its own cgroups; often none."""
     own = _own_cgroups(_read(proc / "cgroup"))
@@ -199,8 +216,7 @@ def _v2_slots(mount_point: Path, own: Path, name: str) -> dict[str, Path]:
     systemd user session, is. Moving a process needs write access to the common ancestor, which is that
     parent.
     """
-    ancestors = [own, *own.parents]
-    for parent in ancestors[: len(ancestors) - len(mount_point.parents)]:
+    for parent in _up_to(mount_point, own):
         base = parent / name
         try:
             base.mkdir()

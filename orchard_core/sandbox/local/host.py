@@ -13,7 +13,7 @@ from orchard_core.sandbox.agent import agent_binary
 from orchard_core.sandbox.local.account import ROOT
 from orchard_core.sandbox.local.base import build_base
 from orchard_core.sandbox.local.bubblewrap import find_bwrap
-from orchard_core.sandbox.local.cgroups import CgroupPlan, find_plan
+from orchard_core.sandbox.local.cgroups import CgroupPlan, find_plan, possible_bases
 from orchard_core.sandbox.local.command import Plan, environment
 from orchard_core.sandbox.local.config import LocalConfig
 from orchard_core.sandbox.local.diagnose import unavailable
@@ -141,8 +141,8 @@ def _demand_answer(box: Path) -> None:
 def _with_cgroups(host: LocalHost) -> LocalHost:
     """Use cgroups if a sandbox also starts inside one; hosts that let one make them may still forbid that."""
     name = f"orchard-{host.state.id}"
+    host.state.note_cgroups(possible_bases(name))
     plan = find_plan(name)
-    host.state.note_cgroups(plan.bases)
     with_groups = replace(host, cgroups=plan)
     if not plan.slots:
         return host

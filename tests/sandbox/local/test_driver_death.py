@@ -94,6 +94,7 @@ async def test_a_live_driver_is_never_reaped(state: Path, sandbox: AgentSandbox)
     finally:
         driver.kill()
         driver.wait()
+        await asyncio.to_thread(reap, str(state))
 
 
 async def test_a_closed_provider_leaves_nothing_to_reap(state: Path, provider: LocalProvider) -> None:
