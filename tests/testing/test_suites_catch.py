@@ -10,13 +10,24 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.testing.faulty import plugins, sandboxes
+from tests.testing.faulty import (
+    harnesses,
+    models,
+    rewards,
+    sandbox_commands,
+    sandbox_files,
+    sandbox_life,
+    tasksets,
+    trainers,
+)
+
+_MODULES = (harnesses, models, rewards, sandbox_commands, sandbox_files, sandbox_life, tasksets, trainers)
 
 FAULTS = {
     name: (Path(str(module.__file__)), found.caught_by)
-    for module in (sandboxes, plugins)
+    for module in _MODULES
     for name, found in vars(module).items()
-    if name.startswith("Test")
+    if name.startswith("Test") and hasattr(found, "caught_by")
 }
 """The faulty class's file and the test that must fail, by class name."""
 

@@ -127,4 +127,4 @@ async def _gone(sandbox: Sandbox) -> bool:
     async def gone() -> bool:
         return not await runs(sandbox, "pid")
 
-    return await eventually(gone, within_s=5)
+    return await eventually(gone, within_s=3)

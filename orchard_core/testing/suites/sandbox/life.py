@@ -175,7 +175,7 @@ class ProcessLifeSuite(ShellSuiteBase):
         async def gone() -> bool:
             return not _on_this_host(mark)
 
-        assert await eventually(gone, within_s=10)
+        assert await eventually(gone, within_s=3)
 
     async def test_a_reset_kills_everything_and_keeps_the_files(self, sandbox: Sandbox, place: str) -> None:
         """A verifier in the agent's sandbox must not meet its daemons: kill all, keep files, work on."""

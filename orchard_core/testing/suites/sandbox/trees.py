@@ -47,7 +47,7 @@ class TreesSuite(SandboxSuiteBase):
     async def test_an_empty_tree_makes_the_directory(
         self, sandbox: Sandbox, place: str, tmp_path: Path
     ) -> None:
-        """No files is not no directory."""
+        """No files is not no directory: make the target even when there is nothing to put in it."""
         (tmp_path / "empty").mkdir()
         await sandbox.upload(tmp_path / "empty", f"{place}/made/here")
         assert (await sandbox.stat(f"{place}/made/here")).kind == "directory"
