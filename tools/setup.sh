@@ -33,7 +33,7 @@ uv_version=$(sed -n 's/^uv==\([^ ;\\]*\).*/\1/p' requirements.lock)
 if "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -r requirements.lock 2>"$venv/uv.log"; then
     say "building the in-sandbox agent and installing this repository"
     # shellcheck disable=SC2046
-    "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps $(editables)
+    "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps --build-constraints requirements.lock $(editables)
 else
     say "uv could not install (see $venv/uv.log); using pip, which takes longer"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r requirements.lock
