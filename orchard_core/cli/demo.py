@@ -48,6 +48,9 @@ def demo(
     """
     import time
 
+    from orchard_core.cli.output import err
+
+    err("Real tasks in real sandboxes, played by scripted models: no API key, under a minute.\n")
     from orchard_core.cli.interrupt import run_async
 
     root = out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"

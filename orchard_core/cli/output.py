@@ -9,6 +9,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Sequence
+from itertools import zip_longest
 from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -41,34 +42,34 @@ def _styled(text: str, terminal: bool, style: dict[str, bool | str]) -> str:
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table without borders on stdout: easy on narrow terminals and on `grep`."""
     width = get_terminal_size().columns if sys.stdout.isatty() else None
-    lines = table(head, rows, width=width)
-    for number, line in enumerate(lines):
+    for number, line in enumerate(table(head, rows, width=width)):
         out(line, **({"bold": True} if number == 0 else {}))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None) -> list[str]:
     """The table's lines, at most `width` columns wide where that can be; None: as wide as it is."""
-    widths = [max(map(cells, column)) for column in zip(head, *rows, strict=True)]
+    columns = list(zip(head, *rows, strict=True))
+    widths = [max(map(cells, column)) for column in columns]
     if width is not None:
-        _shrink(widths, width - 1)
+        words = [max(cells(word) for text in column for word in (text.split() or [""])) for column in columns]
+        _shrink(widths, words, width - 1)
+        _shrink(widths, [_NARROWEST] * len(widths), width - 1)
     return [line for row in (head, *rows) for line in _row(row, widths)]
 
 
-def _shrink(widths: list[int], room: int) -> None:
-    """Take from the widest column until all fit, or none can give more."""
+def _shrink(widths: list[int], floors: Sequence[int], room: int) -> None:
+    """Take from the widest column until all fit, or none can give more without falling below its floor."""
     while sum(widths) + _GAP * (len(widths) - 1) > room:
-        widest = max(range(len(widths)), key=widths.__getitem__)
-        if widths[widest] <= _NARROWEST:
+        able = [number for number, width in enumerate(widths) if width > max(floors[number], _NARROWEST)]
+        if not able:
             return
-        widths[widest] -= 1
+        widths[max(able, key=widths.__getitem__)] -= 1
 
 
 def _row(row: Sequence[str], widths: Sequence[int]) -> list[str]:
     folded = [_fold(text, width) for text, width in zip(row, widths, strict=True)]
-    height = max(map(len, folded))
     lines = []
-    for number in range(height):
-        parts = [column[number] if number < len(column) else "" for column in folded]
+    for parts in zip_longest(*folded, fillvalue=""):
         padded = [part + " " * (width - cells(part)) for part, width in zip(parts, widths, strict=True)]
         lines.append((" " * _GAP).join(padded).rstrip())
     return lines

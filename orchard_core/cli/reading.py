@@ -28,16 +28,15 @@ _MARK = {"text": "", "thought": "(thinks) ", "call": "→ "}
 def page(rollout: Rollout, *, full: bool, pager: bool) -> None:
     """Print it, through the user's pager when it is longer than the screen."""
     terminal = sys.stdout.isatty()
-    out = Console(
-        width=None if terminal else _WHOLE, markup=False, emoji=False, highlight=False, soft_wrap=True
-    )
+    width = None if terminal else _WHOLE
+    out = Console(width=width, markup=False, emoji=False, highlight=False, soft_wrap=not terminal)
     text = render(rollout, full=full)
-    if pager and terminal and text.plain.count("\n") > out.height:
+    if pager and terminal and len(text.wrap(out, out.width)) >= out.height:
         os.environ.setdefault("LESS", "-R")
         with out.pager(styles="NO_COLOR" not in os.environ):
             out.print(text)
     else:
-        out.print(text)
+        out.print(text, end="")
 
 
 def render(rollout: Rollout, *, full: bool) -> Text:

@@ -30,7 +30,6 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the runs under a directory, newest first."""
-    from orchard_core.cli.clean import clean_line
     from orchard_core.cli.output import err, print_json, print_table
 
     rows = [_facts(run) for run in found(root)]
@@ -38,11 +37,17 @@ def list_(
         print_json(list(rows))
         return
     head = ("RUN", "TASKS", "HARNESS", "MODEL", "DONE", "SCORE", "STARTED")
-    print_table(head, [tuple(clean_line(str(row[name])) for name in _SHOWN) for row in rows])
+    print_table(head, [_cells(row) for row in rows])
     err(f"{len(rows)} runs under {root}")
 
 
-_SHOWN = ("run", "taskset", "harness", "model", "done", "mean", "started")
+def _cells(row: dict[str, JsonValue]) -> tuple[str, ...]:
+    from orchard_core.cli.clean import clean_line
+
+    texts = [clean_line(str(row[name])) for name in ("run", "taskset", "harness", "model")]
+    done, mean = f"{row['finished']}/{row['planned']}", row["mean_score"]
+    score = f"{mean:.3f}" if isinstance(mean, float) else "-"
+    return (*texts, done, score, str(row["started"])[5:16].replace("T", " "))
 
 
 def found(root: Path) -> Iterator[Run]:
@@ -64,7 +69,7 @@ def _facts(run: Run) -> dict[str, JsonValue]:
     state = run.state()
     scores = [entry.score for entry in state.finished.values() if entry.score is not None]
     mean = sum(scores) / len(scores) if scores else None
-    started = datetime.fromtimestamp(run.config.created_at).astimezone()
+    started = datetime.fromtimestamp(run.config.created_at)
     return {
         "run": str(run.root),
         "taskset": run.config.taskset,
@@ -74,9 +79,7 @@ def _facts(run: Run) -> dict[str, JsonValue]:
         "finished": len(state.finished),
         "scored": len(scores),
         "mean_score": mean,
-        "done": f"{len(state.finished)}/{len(state.planned)}",
-        "mean": "-" if mean is None else f"{mean:.3f} of {len(scores)}",
-        "started": started.isoformat(sep=" ", timespec="minutes"),
+        "started": started.astimezone().isoformat(timespec="seconds"),
     }
 
 

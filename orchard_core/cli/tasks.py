@@ -45,7 +45,7 @@ def list_(
                 each.id,
                 clean_line(", ".join(each.tags)),
                 f"{each.agent_timeout_s:g} s",
-                clean_line(each.instruction, 60),
+                _headline(each.instruction),
             )
             for each in tasks
         ]
@@ -82,6 +82,14 @@ def show(
     _print_task(found, str(spec.image), spec.network.mode.value)
     if solution:
         _print_solution(known)
+
+
+def _headline(instruction: str) -> str:
+    """The first line that says something, without Markdown's marks."""
+    from orchard_core.cli.clean import clean, clean_line
+
+    lines = (line.lstrip("# ").strip() for line in clean(instruction).splitlines())
+    return clean_line(next((line for line in lines if line), ""), 60)
 
 
 def load(taskset: str, options: list[str] | None) -> TaskSet:
