@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -106,7 +106,7 @@ async def examine(
     repeats: int = 1,
     threshold: float = 1.0,
     tasks: Iterable[Task] | None = None,
-) -> AsyncIterator[Diagnosis]:
+) -> AsyncGenerator[Diagnosis, None]:
     """Diagnose each task (or each of `tasks`), in the order in which they finish.
 
     `repeats` plays of the solution tell a flaky task from a sound one; a score of at least `threshold`

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -22,7 +23,7 @@ async def provider(tmp_path: Path) -> AsyncIterator[SandboxProvider]:
 def tests_of(tmp_path: Path) -> Callable[..., VerifierScript]:
     """A directory of tests whose entry script is given."""
 
-    def make(script: str, /, **options: object) -> VerifierScript:
+    def make(script: str, /, **options: Any) -> VerifierScript:
         directory = tmp_path / "tests-of-the-task"
         directory.mkdir(exist_ok=True)
         (directory / "test.sh").write_bytes(script.encode())

@@ -12,7 +12,9 @@ import pytest_asyncio
 from orchard_core import (
     Artifact,
     Evidence,
+    ImageRef,
     Outcome,
+    Reward,
     RewardMissing,
     RewardResult,
     Sandbox,
@@ -91,7 +93,7 @@ class TestSameSandbox(RewardSuite):
         return provider
 
     @pytest_asyncio.fixture
-    async def own(self, provider: SandboxProvider) -> AsyncIterator[Sandbox]:
+    async def own(self, provider: SandboxProvider, reward: Reward) -> AsyncIterator[Sandbox | None]:
         async with await provider.create(SandboxSpec()) as sandbox:
             await sandbox.write("/workspace/answer.txt", b"7\n")
             yield sandbox
@@ -122,7 +124,9 @@ async def run(provider: SandboxProvider, script: VerifierScript, seen: Evidence)
         ("number.json", 1.0, {}),
     ],
 )
-async def test_a_reward_is_read_from_text_or_json(provider, tests_of, written, score, parts) -> None:
+async def test_a_reward_is_read_from_text_or_json(
+    provider: SandboxProvider, tests_of: TestsOf, written: str, score: float, parts: Mapping[str, float]
+) -> None:
     content = {
         "reward.txt": " 0.25 ",
         "reward.json": '{"reward": 0.5, "style": 0.1}',
@@ -142,7 +146,7 @@ async def test_a_reward_is_read_from_text_or_json(provider, tests_of, written, s
 )
 @pytest.mark.parametrize("name", ["reward.txt", "reward.json"])
 async def test_a_reward_that_cannot_be_believed_is_missing_not_zero(
-    provider, tests_of, name: str, content: str
+    provider: SandboxProvider, tests_of: TestsOf, name: str, content: str
 ) -> None:
     script = tests_of(f"cp /tests/content /logs/verifier/{name}\n")
     (script.directory / "content").write_text(content)
@@ -150,39 +154,45 @@ async def test_a_reward_that_cannot_be_believed_is_missing_not_zero(
         await run(provider, script, evidence())
 
 
-async def test_a_wider_range_can_be_allowed(provider, tests_of) -> None:
+async def test_a_wider_range_can_be_allowed(provider: SandboxProvider, tests_of: TestsOf) -> None:
     script = tests_of("echo -3 > /logs/verifier/reward.txt\n", score_range=(-5.0, 5.0))
     assert (await run(provider, script, evidence())).score == -3.0
 
 
-async def test_no_reward_file_is_missing_and_the_log_tells(provider, tests_of) -> None:
+async def test_no_reward_file_is_missing_and_the_log_tells(
+    provider: SandboxProvider, tests_of: TestsOf
+) -> None:
     with pytest.raises(RewardMissing, match="exit code 4") as caught:
         await run(provider, tests_of("echo cannot find the compiler; exit 4\n"), evidence())
     assert "cannot find the compiler" in caught.value.hint
 
 
-async def test_a_verifier_that_is_killed_has_failed(provider, tests_of) -> None:
+async def test_a_verifier_that_is_killed_has_failed(provider: SandboxProvider, tests_of: TestsOf) -> None:
     with pytest.raises(VerifierFailed, match="killed"):
         await run(provider, tests_of("kill -9 $$\n"), evidence())
 
 
-async def test_a_verifier_that_cannot_start_has_failed(provider, tests_of) -> None:
+async def test_a_verifier_that_cannot_start_has_failed(provider: SandboxProvider, tests_of: TestsOf) -> None:
     with pytest.raises(VerifierFailed):
         await run(provider, tests_of("#!/no/such/interpreter\n"), evidence())
 
 
-async def test_a_sandbox_that_cannot_be_had_is_no_score(provider, tests_of) -> None:
-    reward = ScriptReward(tests_of(COMPARE), SandboxSpec(image="oci:none:1"))
+async def test_a_sandbox_that_cannot_be_had_is_no_score(provider: SandboxProvider, tests_of: TestsOf) -> None:
+    reward = ScriptReward(tests_of(COMPARE), SandboxSpec(image=ImageRef.parse("oci:none:1")))
     with pytest.raises(VerifierFailed):
         await reward.score(evidence(), FakeGrading(provider))
 
 
-async def test_a_failing_exit_code_does_not_take_back_a_reward(provider, tests_of) -> None:
+async def test_a_failing_exit_code_does_not_take_back_a_reward(
+    provider: SandboxProvider, tests_of: TestsOf
+) -> None:
     script = tests_of("echo 1 > /logs/verifier/reward.txt; exit 1\n")
     assert (await run(provider, script, evidence())).score == 1.0
 
 
-async def test_the_verifiers_own_limit_is_the_one_that_is_told(provider, tests_of) -> None:
+async def test_the_verifiers_own_limit_is_the_one_that_is_told(
+    provider: SandboxProvider, tests_of: TestsOf
+) -> None:
     seen = evidence()
     slow = Evidence(
         task=seen.task.model_copy(update={"verifier_timeout_s": 0.4}),
@@ -197,14 +207,16 @@ async def test_the_verifiers_own_limit_is_the_one_that_is_told(provider, tests_o
     assert "began" in caught.value.hint
 
 
-async def test_the_deadline_of_grading_counts_too(provider, tests_of) -> None:
+async def test_the_deadline_of_grading_counts_too(provider: SandboxProvider, tests_of: TestsOf) -> None:
     reward = ScriptReward(tests_of("sleep 60\n"), SandboxSpec())
     with pytest.raises(VerifierTimedOut) as caught:
         await reward.score(evidence(), FakeGrading(provider, deadline_s=1.5))
     assert caught.value.limit_s <= 1.5
 
 
-async def test_what_the_agent_left_at_the_verifiers_places_counts_for_nothing(provider, tests_of) -> None:
+async def test_what_the_agent_left_at_the_verifiers_places_counts_for_nothing(
+    provider: SandboxProvider, tests_of: TestsOf
+) -> None:
     """Files at /tests and /logs can only come from the same sandbox, so it is tried there."""
     reward = ScriptReward(tests_of(COMPARE), SandboxSpec(), verify_in=VerifyIn.SAME_SANDBOX)
     forge = (
@@ -233,13 +245,15 @@ async def test_what_the_agent_left_at_the_verifiers_places_counts_for_nothing(pr
     ],
     ids=str,
 )
-async def test_no_link_leads_a_verifier_to_its_own_answers(provider, tests_of, links) -> None:
+async def test_no_link_leads_a_verifier_to_its_own_answers(
+    provider: SandboxProvider, tests_of: TestsOf, links: Mapping[str, str]
+) -> None:
     result = await run(provider, tests_of(COMPARE), evidence(tar=tar_of({}, links)))
     assert result.score == 0.0
     assert "was left out" in result.log
 
 
-async def test_ordinary_links_stay(provider, tests_of) -> None:
+async def test_ordinary_links_stay(provider: SandboxProvider, tests_of: TestsOf) -> None:
     tar = tar_of({"real.txt": b"7\n"}, {"answer.txt": "real.txt", "python": "/usr/bin/python3"})
     script = tests_of(COMPARE + "readlink /workspace/python\n")
     result = await run(provider, script, evidence(tar=tar))
@@ -247,7 +261,9 @@ async def test_ordinary_links_stay(provider, tests_of) -> None:
     assert "/usr/bin/python3" in result.log
 
 
-async def test_a_pipe_among_the_artifacts_does_not_hang_the_verifier(provider, tests_of) -> None:
+async def test_a_pipe_among_the_artifacts_does_not_hang_the_verifier(
+    provider: SandboxProvider, tests_of: TestsOf
+) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         pipe = tarfile.TarInfo("answer.txt")
@@ -256,19 +272,23 @@ async def test_a_pipe_among_the_artifacts_does_not_hang_the_verifier(provider, t
     assert (await run(provider, tests_of(COMPARE), evidence(tar=buffer.getvalue()))).score == 0.0
 
 
-async def test_a_damaged_artifact_is_no_score(provider, tests_of) -> None:
+async def test_a_damaged_artifact_is_no_score(provider: SandboxProvider, tests_of: TestsOf) -> None:
     with pytest.raises(VerifierFailed, match="not a readable tar"):
         await run(provider, tests_of(COMPARE), evidence(tar=b"x" * 2000))
 
 
-async def test_single_files_are_put_back_where_they_were(provider, tests_of) -> None:
+async def test_single_files_are_put_back_where_they_were(
+    provider: SandboxProvider, tests_of: TestsOf
+) -> None:
     blobs = FakeBlobs()
     seen = evidence_with({"/data/a/out.bin": blobs.file("/data/a/out.bin", b"\x00\xff")}, blobs)
     script = tests_of("od -An -tx1 /data/a/out.bin; echo 1 > /logs/verifier/reward.txt\n")
     assert "00 ff" in (await run(provider, script, seen)).log
 
 
-async def test_artifacts_that_the_task_did_not_declare_are_not_placed(provider, tests_of) -> None:
+async def test_artifacts_that_the_task_did_not_declare_are_not_placed(
+    provider: SandboxProvider, tests_of: TestsOf
+) -> None:
     blobs = FakeBlobs()
     held = evidence_with({"/workspace": blobs.tree("/workspace", tar_of({}))}, blobs)
     extra = {**held.artifacts, "/etc/profile": blobs.file("/etc/profile", b"exit 0\n")}
@@ -279,13 +299,15 @@ async def test_artifacts_that_the_task_did_not_declare_are_not_placed(provider, 
     assert "exit 0" not in (await run(provider, script, seen)).log
 
 
-async def test_the_environment_of_the_tests_is_byte_equal(provider, tests_of) -> None:
+async def test_the_environment_of_the_tests_is_byte_equal(
+    provider: SandboxProvider, tests_of: TestsOf
+) -> None:
     value = "a 'b' \"c\" $(d)\n`e`"
     script = tests_of('printf "%s|" "$ODD"; echo 1 > /logs/verifier/reward.txt\n', env={"ODD": value})
     assert f"{value}|" in (await run(provider, script, evidence())).log
 
 
-async def test_a_long_log_keeps_its_head_and_tail(provider, tests_of) -> None:
+async def test_a_long_log_keeps_its_head_and_tail(provider: SandboxProvider, tests_of: TestsOf) -> None:
     script = tests_of("echo first; seq 1 20000; echo last; echo 1 > /logs/verifier/reward.txt\n")
     log = (await run(provider, script, evidence())).log
     assert log.strip().startswith("first")
@@ -294,7 +316,7 @@ async def test_a_long_log_keeps_its_head_and_tail(provider, tests_of) -> None:
     assert len(log) < 20_000
 
 
-def test_the_version_follows_the_tests(tests_of) -> None:
+def test_the_version_follows_the_tests(tests_of: TestsOf) -> None:
     versions = {
         ScriptReward(tests_of(COMPARE, digest=digest), SandboxSpec()).version for digest in ("a", "b", "")
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -27,14 +28,16 @@ if [ "$(cat /workspace/answer.txt)" = 7 ]; then echo 1; else echo 0; fi > /logs/
 """
 RIGHT = {"solution/solve.sh": "echo 7 > answer.txt\n"}
 
+MakeTask = Callable[..., Path]
 
-async def diagnose(provider: SandboxProvider, root: Path, **options: int) -> Diagnosis:
+
+async def diagnose(provider: SandboxProvider, root: Path, repeats: int = 1) -> Diagnosis:
     taskset = HarborTaskSet(HarborConfig(path=root))
-    (found,) = [each async for each in examine(taskset, provider, **options)]
+    (found,) = [each async for each in examine(taskset, provider, repeats=repeats)]
     return found
 
 
-async def test_a_sound_task_is_ok_with_both_scores(make_task, provider) -> None:
+async def test_a_sound_task_is_ok_with_both_scores(make_task: MakeTask, provider: SandboxProvider) -> None:
     found = await diagnose(provider, make_task(test=CHECK, **RIGHT))
     assert (found.verdict, found.reason) == (Verdict.OK, "")
     assert [attempt.score for attempt in found.oracle] == [1.0]
@@ -43,12 +46,16 @@ async def test_a_sound_task_is_ok_with_both_scores(make_task, provider) -> None:
     assert found.digest
 
 
-async def test_a_task_that_doing_nothing_passes_is_named(make_task, provider) -> None:
+async def test_a_task_that_doing_nothing_passes_is_named(
+    make_task: MakeTask, provider: SandboxProvider
+) -> None:
     found = await diagnose(provider, make_task(**RIGHT))
     assert found.verdict is Verdict.NOOP_PASSED
 
 
-async def test_a_wrong_solution_is_named_with_the_step_that_failed(make_task, provider) -> None:
+async def test_a_wrong_solution_is_named_with_the_step_that_failed(
+    make_task: MakeTask, provider: SandboxProvider
+) -> None:
     solve = {"solution/solve.sh": "echo 8 > answer.txt\nmissing-program --now\n"}
     found = await diagnose(provider, make_task(test=CHECK, **solve))
     assert found.verdict is Verdict.ORACLE_FAILED
@@ -56,7 +63,7 @@ async def test_a_wrong_solution_is_named_with_the_step_that_failed(make_task, pr
     assert "missing-program" in found.reason
 
 
-async def test_a_task_without_solution_is_told_apart(make_task, provider) -> None:
+async def test_a_task_without_solution_is_told_apart(make_task: MakeTask, provider: SandboxProvider) -> None:
     assert (await diagnose(provider, make_task(test=CHECK))).verdict is Verdict.NO_SOLUTION
 
 
@@ -71,7 +78,9 @@ class Wavering(HarborTaskSet):
         return super().reward(mild if self.judged % 2 else strict)
 
 
-async def test_a_solution_that_passes_sometimes_is_flaky(make_task, provider) -> None:
+async def test_a_solution_that_passes_sometimes_is_flaky(
+    make_task: MakeTask, provider: SandboxProvider
+) -> None:
     make_task("strict", test=CHECK.replace("= 7", "= 8"), **RIGHT)
     taskset = Wavering(HarborConfig(path=make_task("mild", test=CHECK, **RIGHT).parent))
     mild = next(task for task in taskset.tasks() if task.id == "mild")
@@ -90,7 +99,9 @@ async def test_a_solution_that_passes_sometimes_is_flaky(make_task, provider) ->
         ({"toml": "[verifier]\ntimeout_sec = 0.3\n", "test": "#!/bin/sh\nsleep 60\n"}, "VerifierTimedOut"),
     ],
 )
-async def test_a_task_that_cannot_be_run_or_verified_is_broken(make_task, provider, files, error) -> None:
+async def test_a_task_that_cannot_be_run_or_verified_is_broken(
+    make_task: MakeTask, provider: SandboxProvider, files: Mapping[str, str], error: str
+) -> None:
     found = await diagnose(provider, make_task(**{**RIGHT, **files}))
     assert found.verdict is Verdict.BROKEN
     assert found.reason.startswith(f"{error}: ")
@@ -98,7 +109,7 @@ async def test_a_task_that_cannot_be_run_or_verified_is_broken(make_task, provid
     assert found.noop.score is None
 
 
-async def test_many_tasks_are_examined_side_by_side(make_task, provider) -> None:
+async def test_many_tasks_are_examined_side_by_side(make_task: MakeTask, provider: SandboxProvider) -> None:
     for index in range(5):
         root = make_task(f"task-{index}", test=CHECK, **RIGHT)
     taskset = HarborTaskSet(HarborConfig(path=root.parent))
@@ -106,19 +117,22 @@ async def test_many_tasks_are_examined_side_by_side(make_task, provider) -> None
     assert sorted(found) == [f"task-{index}" for index in range(5)]
 
 
-async def test_leaving_early_ends_what_is_in_flight(make_task, provider) -> None:
+async def test_leaving_early_ends_what_is_in_flight(make_task: MakeTask, provider: SandboxProvider) -> None:
     for index in range(3):
         root = make_task(f"task-{index}", **{"environment/setup.sh": f"sleep {index * 60}"})
     taskset = HarborTaskSet(HarborConfig(path=root.parent))
+    before = asyncio.all_tasks()
     diagnoses = examine(taskset, provider, concurrency=3)
     async for found in diagnoses:
         assert found.task_id == "task-0"
         break
     await diagnoses.aclose()
-    assert [task for task in asyncio.all_tasks() if "one" in task.get_coro().__qualname__] == []
+    assert asyncio.all_tasks() == before
 
 
-async def test_the_quarantine_list_names_the_unsound_ones(make_task, provider, tmp_path: Path) -> None:
+async def test_the_quarantine_list_names_the_unsound_ones(
+    make_task: MakeTask, provider: SandboxProvider, tmp_path: Path
+) -> None:
     make_task("good", test=CHECK, **RIGHT)
     make_task("lenient", **RIGHT)
     root = make_task("silent", test="#!/bin/sh\n", **RIGHT)

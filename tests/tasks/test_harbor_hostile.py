@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from orchard_core import HarborConfig, HarborTaskSet, Task
+
+MakeTask = Callable[..., Path]
 
 
 def link_out(root: Path) -> None:
@@ -55,7 +57,7 @@ def long_instruction(root: Path) -> None:
     ],
 )
 def test_a_hostile_directory_is_left_out_with_its_reason(
-    make_task, harm: Callable[[Path], None], reason: str
+    make_task: MakeTask, harm: Callable[[Path], None], reason: str
 ) -> None:
     good = make_task("good")
     harm(make_task("bad"))
@@ -87,14 +89,16 @@ def test_a_hostile_directory_is_left_out_with_its_reason(
         ({"task.toml": None}, "no task.toml"),
     ],
 )
-def test_a_broken_task_is_left_out_with_its_reason(make_task, files: dict[str, str], reason: str) -> None:
+def test_a_broken_task_is_left_out_with_its_reason(
+    make_task: MakeTask, files: Mapping[str, str | None], reason: str
+) -> None:
     good = make_task("good")
     make_task("bad", **files)
     assert reason in left_out(good.parent)
 
 
 @pytest.mark.parametrize("name", ["with blank", "-dash", "tab\tname", "é", "semi;colon"])
-def test_a_name_that_cannot_be_an_id_is_left_out(make_task, name: str) -> None:
+def test_a_name_that_cannot_be_an_id_is_left_out(make_task: MakeTask, name: str) -> None:
     good = make_task("good")
     make_task(name)
     told = left_out(good.parent)
@@ -102,7 +106,7 @@ def test_a_name_that_cannot_be_an_id_is_left_out(make_task, name: str) -> None:
     assert told.isprintable()
 
 
-def test_links_within_the_directory_are_fine(make_task) -> None:
+def test_links_within_the_directory_are_fine(make_task: MakeTask) -> None:
     root = make_task(**{"environment/data/one.txt": "1"})
     (root / "environment" / "data" / "two.txt").symlink_to("one.txt")
     assert list(HarborTaskSet(HarborConfig(path=root)).tasks())
@@ -117,15 +121,15 @@ def test_links_within_the_directory_are_fine(make_task) -> None:
         (b"one\r\ntwo\r\n", "one\r\ntwo\r\n"),
     ],
 )
-def test_odd_encodings_are_read_and_told(make_task, data: bytes, text: str) -> None:
+def test_odd_encodings_are_read_and_told(make_task: MakeTask, data: bytes, text: str) -> None:
     taskset = HarborTaskSet(HarborConfig(path=make_task(instruction=data)))
     (task,) = taskset.tasks()
     assert task.instruction == text
     assert bool(taskset.problems()) == (data[:1] in {b"\xff", b"\xfe", b"c"})
 
 
-def left_out(parent: Path, **options: object) -> str:
-    taskset = HarborTaskSet(HarborConfig(path=parent, **options))
+def left_out(parent: Path, max_mb: int = 1024) -> str:
+    taskset = HarborTaskSet(HarborConfig(path=parent, max_mb=max_mb))
     found: list[Task] = list(taskset.tasks())
     assert [task.id for task in found] == ["good"]
     (line,) = taskset.problems()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,14 +40,16 @@ env = { LANG = "C.UTF-8" }
 workdir = "/app"
 """
 
+MakeTask = Callable[..., Path]
 
-def only(path: Path, **options: object) -> tuple[HarborTaskSet, Task]:
-    taskset = HarborTaskSet(HarborConfig(path=path, **options))
+
+def only(path: Path, pass_env: tuple[str, ...] = ()) -> tuple[HarborTaskSet, Task]:
+    taskset = HarborTaskSet(HarborConfig(path=path, pass_env=pass_env))
     (task,) = taskset.tasks()
     return taskset, task
 
 
-def test_every_field_of_task_toml_arrives(make_task) -> None:
+def test_every_field_of_task_toml_arrives(make_task: MakeTask) -> None:
     taskset, task = only(make_task(toml=FULL))
     spec = taskset.spec(task)
     assert (task.agent_timeout_s, task.verifier_timeout_s) == (90.0, 45.0)
@@ -62,7 +65,7 @@ def test_every_field_of_task_toml_arrives(make_task) -> None:
 
 
 @pytest.mark.parametrize(("written", "mib"), [("2G", 2048), ("512M", 512), ("1.5GiB", 1536), ("512mb", 512)])
-def test_retired_sizes_are_read(make_task, written: str, mib: int) -> None:
+def test_retired_sizes_are_read(make_task: MakeTask, written: str, mib: int) -> None:
     taskset, task = only(make_task(toml=f'[environment]\nmemory = "{written}"\nstorage = "10G"\n'))
     assert taskset.spec(task).memory_mb == mib
     assert taskset.spec(task).disk_mb == 10240
@@ -79,19 +82,19 @@ def test_retired_sizes_are_read(make_task, written: str, mib: int) -> None:
         ('docker_image = "x:1"', NetworkMode.OPEN),
     ],
 )
-def test_the_network_is_what_the_task_says(make_task, environment: str, mode: NetworkMode) -> None:
+def test_the_network_is_what_the_task_says(make_task: MakeTask, environment: str, mode: NetworkMode) -> None:
     taskset, task = only(make_task(toml=f"[environment]\n{environment}\n"))
     assert taskset.spec(task).network.mode is mode
 
 
-def test_a_dockerfile_is_built_and_gives_the_workdir(make_task) -> None:
+def test_a_dockerfile_is_built_and_gives_the_workdir(make_task: MakeTask) -> None:
     root = make_task(**{"environment/Dockerfile": "FROM x\nWORKDIR /first\nRUN y\nworkdir '/srv/app'\n"})
     taskset, task = only(root)
     assert str(taskset.spec(task).image) == f"build:{root / 'environment'}"
     assert task.workdir == "/srv/app"
 
 
-def test_a_ready_image_comes_before_its_dockerfile(make_task) -> None:
+def test_a_ready_image_comes_before_its_dockerfile(make_task: MakeTask) -> None:
     toml = '[environment]\ndocker_image = "x:1"\n'
     taskset, task = only(make_task(toml=toml, **{"environment/Dockerfile": "FROM y\nWORKDIR /app\n"}))
     assert str(taskset.spec(task).image) == "oci:x:1"
@@ -115,24 +118,28 @@ def test_a_ready_image_comes_before_its_dockerfile(make_task) -> None:
         ('artifacts = ["/a"]\n[orchard]\nartifacts = ["/b", "/a"]\n', VerifyIn.FRESH, ("/a", "/b")),
     ],
 )
-def test_where_the_tests_run_follows_from_what_they_need(make_task, toml, where, artifacts) -> None:
+def test_where_the_tests_run_follows_from_what_they_need(
+    make_task: MakeTask, toml: str, where: VerifyIn, artifacts: tuple[str, ...]
+) -> None:
     _, task = only(make_task(toml=toml))
     assert (task.verify_in, task.artifacts) == (where, artifacts)
 
 
-def test_unknown_keys_are_told_by_their_full_name(make_task) -> None:
+def test_unknown_keys_are_told_by_their_full_name(make_task: MakeTask) -> None:
     toml = 'colour = "red"\n[agent]\nspeed = 3\n[environment]\nshape = "round"\n'
     taskset, _ = only(make_task(toml=toml))
     told = " ".join(taskset.problems())
     assert all(f"unknown key {key} " in told for key in ("colour", "agent.speed", "environment.shape"))
 
 
-def test_a_newer_schema_is_told(make_task) -> None:
+def test_a_newer_schema_is_told(make_task: MakeTask) -> None:
     taskset, _ = only(make_task(toml='schema_version = "2.0"\n'))
     assert "schema 2.0 is newer" in taskset.problems()[0]
 
 
-def test_a_task_reads_only_variables_that_the_user_passes(make_task, monkeypatch) -> None:
+def test_a_task_reads_only_variables_that_the_user_passes(
+    make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPEN_DOOR", "yes")
     monkeypatch.setenv("SECRET_KEY", "hush")
     toml = '[environment]\nenv = { A = "${OPEN_DOOR}", B = "${SECRET_KEY}", C = "${SECRET_KEY:-free}" }\n'
@@ -141,7 +148,7 @@ def test_a_task_reads_only_variables_that_the_user_passes(make_task, monkeypatch
     assert "SECRET_KEY" in " ".join(taskset.problems())
 
 
-def test_the_digest_follows_content_names_and_the_executable_bit(make_task) -> None:
+def test_the_digest_follows_content_names_and_the_executable_bit(make_task: MakeTask) -> None:
     root = make_task(**{"environment/data.txt": "1"})
     first = only(root)[1].digest
     assert only(root)[1].digest == first
@@ -153,12 +160,12 @@ def test_the_digest_follows_content_names_and_the_executable_bit(make_task) -> N
     assert len({first, second, third, only(root)[1].digest}) == 4
 
 
-def test_one_task_directory_may_be_named_itself(make_task) -> None:
+def test_one_task_directory_may_be_named_itself(make_task: MakeTask) -> None:
     make_task("first")
     assert [task.id for task in HarborTaskSet(HarborConfig(path=make_task("second"))).tasks()] == ["second"]
 
 
-def test_tasks_come_in_the_order_of_their_names(make_task) -> None:
+def test_tasks_come_in_the_order_of_their_names(make_task: MakeTask) -> None:
     for name in ("b", "a", "c"):
         root = make_task(name)
     assert [task.id for task in HarborTaskSet(HarborConfig(path=root.parent)).tasks()] == ["a", "b", "c"]

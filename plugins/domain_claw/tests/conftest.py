@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from orchard_domain_claw.config import ClawBenchConfig
 from orchard_domain_claw.source import ClawTask, read_all, tasks_root
+from orchard_domain_claw.taskset import ClawBench
 
 from orchard_core import SandboxProvider, load_provider
 
@@ -26,3 +28,8 @@ def claw_tasks() -> list[ClawTask]:
     tasks, problems = read_all(tasks_root())
     assert problems == []
     return tasks
+
+
+@pytest.fixture(scope="session")
+def all_222() -> ClawBench:
+    return ClawBench(ClawBenchConfig())

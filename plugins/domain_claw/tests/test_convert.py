@@ -14,8 +14,8 @@ from orchard_domain_claw.taskset import ClawBench
 from orchard_core import NetworkMode, VerifyIn
 
 
-def test_every_task_is_read_without_a_remark(claw_tasks: list[ClawTask]) -> None:
-    taskset = ClawBench(ClawBenchConfig())
+def test_every_task_is_read_without_a_remark(claw_tasks: list[ClawTask], all_222: ClawBench) -> None:
+    taskset = all_222
     tasks = list(taskset.tasks())
     assert [task.id for task in tasks] == [task.toml.id for task in claw_tasks]
     assert taskset.problems() == ()
@@ -24,8 +24,8 @@ def test_every_task_is_read_without_a_remark(claw_tasks: list[ClawTask]) -> None
     assert all(task.agent_timeout_s >= 120 for task in tasks)
 
 
-def test_instructions_name_the_workspace_in_full() -> None:
-    for task in ClawBench(ClawBenchConfig()).tasks():
+def test_instructions_name_the_workspace_in_full(all_222: ClawBench) -> None:
+    for task in all_222.tasks():
         assert not re.search(r"(?<![\w./-])workspace/", task.instruction), task.id
         assert "//workspace" not in task.instruction
 
@@ -37,8 +37,8 @@ def test_solutions_know_the_workspace(claw_tasks: list[ClawTask]) -> None:
         assert "TASK_DIR" not in script
 
 
-def test_most_solutions_are_several_commands() -> None:
-    taskset = ClawBench(ClawBenchConfig())
+def test_most_solutions_are_several_commands(all_222: ClawBench) -> None:
+    taskset = all_222
     steps = []
     for task in taskset.tasks():
         found = taskset.solution(task)

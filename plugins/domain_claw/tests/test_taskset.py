@@ -67,8 +67,10 @@ async def test_without_pytest_inside_there_is_no_score(provider: SandboxProvider
 
 
 @pytest.mark.slow
-async def test_the_doctor_finds_all_sound_but_the_known_two(provider: SandboxProvider) -> None:
-    taskset = ClawBench(ClawBenchConfig())
+async def test_the_doctor_finds_all_sound_but_the_known_two(
+    provider: SandboxProvider, all_222: ClawBench
+) -> None:
+    taskset = all_222
     unsound: dict[str, str] = {}
     async for each in examine(taskset, provider, concurrency=3):
         assert each.noop is not None
@@ -80,9 +82,11 @@ async def test_the_doctor_finds_all_sound_but_the_known_two(provider: SandboxPro
 
 
 @pytest.mark.slow
-async def test_steps_have_the_effect_of_the_whole_solution(provider: SandboxProvider) -> None:
+async def test_steps_have_the_effect_of_the_whole_solution(
+    provider: SandboxProvider, all_222: ClawBench
+) -> None:
     """For every task, what lies in the workspace after the steps is what solve.sh itself leaves."""
-    taskset = ClawBench(ClawBenchConfig())
+    taskset = all_222
     listing = "find . -type f -exec sha256sum {} + | sort"
     different = []
     for task in taskset.tasks():
