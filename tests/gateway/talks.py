@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from orchard_core import (
@@ -20,6 +20,7 @@ from orchard_core import (
 from orchard_core.gateway.conversation import content_hash
 
 START, END = 1000, 1001
+ROLES = {"system": 1010, "user": 1011, "assistant": 1012, "tool": 1013}
 
 
 @dataclass
@@ -39,15 +40,35 @@ class Made:
 
     index: int
     said: list[Said]
-    prompt: list[int]
-    owner: list[int | None]
-    """Of each id of the prompt, the call whose answer it belongs to."""
     answer: list[int]
     text: str
     kind: str
+    bare: bool = False
+    """The prompt ends before the answer's role, so that the model samples it."""
     finish: str | None = "stop"
     error: str | None = None
     tools: bool = True
+
+    @property
+    def rendered(self) -> list[tuple[int, int | None]]:
+        """The prompt's ids, each with the call whose answer it belongs to."""
+        ids: list[tuple[int, int | None]] = []
+        for message in self.said:
+            sampled = self.bare and message.call is not None
+            ids += [(START, None)] if sampled else [(START, None), (ROLES[message.role], None)]
+            ended = message.ids[-1:] == [END]
+            ids += [(token, message.call) for token in (message.ids if ended else [*message.ids, END])]
+        return [*ids, (START, None)] if self.bare else [*ids, (START, None), (ROLES["assistant"], None)]
+
+    @property
+    def prompt(self) -> list[int]:
+        """The prompt's ids."""
+        return [token for token, _ in self.rendered]
+
+    @property
+    def owner(self) -> list[int | None]:
+        """Of each id of the prompt, the call whose answer it belongs to."""
+        return [call for _, call in self.rendered]
 
 
 @dataclass
@@ -56,48 +77,56 @@ class Talk:
 
     rng: Random
     vocabulary: int = 4
+    bare: bool = False
     calls: list[Made] = field(default_factory=list)
     fresh: int = 2000
 
     def step(self, kind: str, *, at: int | None = None) -> None:
         """One further call of a kind, from the ended call `at` where it forks or repeats. Kinds that need an
         earlier call begin a thread without one."""
-        ended = [call for call in self.calls if call.error is None and call.kind != "side"]
-        if kind in ("append", "drift", "fork", "retry") and not ended:
-            kind = "root"
-        if kind in ("append", "drift"):
-            before = ended[-1]
-            self._call(kind, [*before.said, self._echo(before, kind == "drift"), self._new("tool")])
-        elif kind == "fork":
-            before = ended[self.rng.randrange(len(ended)) if at is None else at]
-            self._call(kind, [*before.said, self._echo(before, False), self._new("user")])
-        elif kind == "retry":
-            before = ended[self.rng.randrange(len(ended)) if at is None else at]
-            self._call(kind, list(before.said))
-        elif kind in ("cancel", "cut", "error"):
-            base = (
-                [*ended[-1].said, self._echo(ended[-1], False), self._new("tool")] if ended else self._begin()
-            )
-            self._call(kind, base)
-        elif kind == "side":
+        if kind == "side":
             self._call(kind, [self._new("system"), self._new("user")], tools=False)
         elif kind == "compact" and self.calls:
             self._call(kind, [self.calls[0].said[0], self._new("user"), self._new("user")])
+        elif kind == "resume" and any(call.error for call in self.calls):
+            self._call(kind, self._after([call for call in self.calls if call.error][-1]))
         else:
-            self._call("root", self._begin())
+            ended = [call for call in self.calls if call.error is None and call.kind != "side"]
+            if ended and kind not in ("root", "compact", "resume"):
+                place = at if at is not None else self.rng.randrange(len(ended))
+                self._from(kind, ended[-1], ended[place])
+            else:
+                self._call(kind if kind in _ENDINGS else "root", self._begin())
 
-    def _continued(self, call: Made) -> list[Said]:
-        return [*call.said, self._echo(call, False), self._new("tool")]
+    def _from(self, kind: str, last: Made, some: Made) -> None:
+        """A step that needs an earlier call: the last one, or any."""
+        if kind == "fork":
+            self._call(kind, self._after(some, then="user"))
+        elif kind == "retry":
+            self._call(kind, list(some.said))
+        elif kind == "ignore":
+            self._call(kind, [*last.said, self._new("user")])
+        elif kind == "rewrite":
+            said = self._after(last)
+            place = self.rng.randrange(len(said))
+            said[place] = replace(said[place], ids=[self._word() for _ in said[place].ids])
+            self._call(kind, said)
+        else:
+            self._call(kind, self._after(last, drift=kind == "drift"))
+
+    def _after(self, call: Made, *, drift: bool = False, then: str = "tool") -> list[Said]:
+        return [*call.said, self._echo(call, drift), self._new(then)]
 
     def _begin(self) -> list[Said]:
         return [self.calls[0].said[0] if self.calls else self._new("system"), self._new("user")]
 
     def _new(self, role: str) -> Said:
         self.fresh += 1
-        ids = [
-            self.fresh if role in ("system", "user") else self._word() for _ in range(self.rng.randint(1, 4))
-        ]
-        return Said(role, f"{role} {self.fresh}", ids)
+        unique = role in ("system", "user")
+        count = self.rng.randint(1, 4)
+        return Said(
+            role, f"{role} {self.fresh}", [self.fresh if unique else self._word() for _ in range(count)]
+        )
 
     def _word(self) -> int:
         return self.rng.randrange(self.vocabulary)
@@ -111,27 +140,13 @@ class Talk:
         return Said("assistant", call.text, ids, call.index)
 
     def _call(self, kind: str, said: list[Said], *, tools: bool = True) -> None:
-        prompt: list[int] = []
-        owner: list[int | None] = []
-        for message in said:
-            ended = [] if message.ids and message.ids[-1] == END else [END]
-            ids = [START, *message.ids, *ended]
-            prompt += ids
-            owner += [None, *[message.call] * len(message.ids), *[message.call] * len(ended)]
-        prompt.append(START)
-        owner.append(None)
+        index, (finish, error) = len(self.calls), _ENDINGS.get(kind, ("stop", None))
         answer = [self._word() for _ in range(self.rng.randint(1, 6))]
-        made = Made(
-            len(self.calls), said, prompt, owner, answer, f"answer {len(self.calls)}", kind, tools=tools
-        )
-        if kind == "cancel":
-            made.error, made.finish = "Cancelled", None
-        elif kind == "error":
-            made.error, made.finish = "ModelUnavailable", None
-        elif kind == "cut":
-            made.finish = "length"
-        else:
+        if self.bare:
+            answer.insert(0, ROLES["assistant"])
+        if finish == "stop":
             answer.append(END)
+        made = Made(index, said, answer, f"answer {index}", kind, self.bare, finish, error, tools)
         self.calls.append(made)
 
     def trajectory(self) -> Trajectory:
@@ -168,6 +183,10 @@ class Talk:
             timings=CallTimings(started_at=0.0),
             error=None if call.error is None else CallError(kind=call.error, message="x"),
         )
+
+
+_ENDINGS = {"cancel": (None, "Cancelled"), "error": (None, "ModelUnavailable"), "cut": ("length", None)}
+"""How the answers of a kind end, where they do not simply stop: finish reason and error."""
 
 
 def logprob(call: int, place: int) -> float:

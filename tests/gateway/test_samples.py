@@ -22,25 +22,23 @@ from orchard_core.gateway.samples import build_samples
 from .talks import END, Talk, logprob, sampled
 
 KINDS = [
-    "append",
-    "append",
-    "append",
-    "drift",
-    "fork",
-    "retry",
-    "cancel",
-    "cut",
-    "error",
-    "side",
-    "compact",
-    "root",
-]
+    *["append"] * 4, *["drift"] * 2, "fork", "retry", "cancel", "cut", "error", "resume", "rewrite", "ignore",
+    "side", "compact", "root",
+]  # fmt: skip
+"""Half of the steps go on with a thread, so that threads grow long."""
 
 
 @settings(max_examples=400, deadline=None)
-@given(seed=st.integers(0, 2**32), kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=14))
-def test_each_sampled_token_is_trained_once_or_has_one_reason(seed: int, kinds: list[str]) -> None:
-    talk = Talk(Random(seed))
+@given(
+    seed=st.integers(0, 2**32),
+    kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=14),
+    vocabulary=st.sampled_from([1, 2, 4, 50]),
+    bare=st.booleans(),
+)
+def test_each_sampled_token_is_trained_once_or_has_one_reason(
+    seed: int, kinds: list[str], vocabulary: int, bare: bool
+) -> None:
+    talk = Talk(Random(seed), vocabulary, bare)
     for kind in kinds:
         talk.step(kind)
     check(talk, build_samples(talk.trajectory()))
@@ -149,12 +147,9 @@ def test_an_exact_continuation_is_one_sample_with_every_answer_trained() -> None
 
 def test_fault_22_ids_rendered_anew_are_masked_and_nothing_is_tokenised_again() -> None:
     talk = talk_of("root", "append", "append")
+    kept = talk.calls[1].prompt
     talk.calls[1].answer = [0, 1, 2, 3, END]
-    rendered = talk.calls[2].said[3]
-    rendered.ids = [0, 7, 8, 9, 3, END]
-    kept, new = talk.calls[1].prompt, talk.calls[2]
-    new.prompt = [*kept, *rendered.ids, 1000, 5, END, 1000]
-    new.owner = [*talk.calls[1].owner, *[1] * 6, None, None, None, None]
+    talk.calls[2].said[4].ids = [0, 7, 8, 9, 3, END]
     made = build_samples(talk.trajectory())
     (sample,) = made.samples
     assert made.untrained == (UntrainedSpan(call=1, start=1, stop=3, reason=Untrained.DRIFT),)
@@ -162,6 +157,17 @@ def test_fault_22_ids_rendered_anew_are_masked_and_nothing_is_tokenised_again() 
     assert sample.token_ids[stretch] == (0, 7, 8, 9, 3, END)
     assert sample.mask[stretch] == (1, 0, 0, 0, 1, 1)
     assert sample.logprobs[stretch] == (logprob(1, 0), 0.0, 0.0, 0.0, logprob(1, 3), logprob(1, 4))
+
+
+def test_an_equal_id_in_what_a_tool_said_is_not_taken_for_the_end_of_an_answer() -> None:
+    talk = talk_of("root", "append")
+    talk.calls[0].answer, talk.calls[1].answer = [1, 2, 5], [3, 5]
+    talk.calls[1].said[2].ids = [1, 7]
+    talk.calls[1].said[3].ids = [9] * 40 + [5]
+    made = build_samples(talk.trajectory())
+    assert made.untrained == (UntrainedSpan(call=0, start=1, stop=3, reason=Untrained.DRIFT),)
+    (sample,) = made.samples
+    assert sum(sample.mask) == 3
 
 
 def test_fault_26_a_title_is_no_training_sample_even_when_it_comes_first() -> None:
