@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from orchard_core.rollout.stop import Stop
 
 _MODELS = ("oracle", "noisy-oracle")
-_GENERATED: tuple[str, tuple[str, ...]] = ("workbench:18", ())
-_REAL: tuple[str, tuple[str, ...]] = ("claw-bench", ("*-001",))
-"""Task sets and globs of tasks: 18 generated ones, and one of each of the 14 domains of claw-bench."""
+_TASKSETS = ("workbench:18", "claw-bench:14")
+"""Generated tasks, and tasks that others wrote, one of each of their 14 domains."""
 
 _NEXT = """
 The oracle plays each task's known solution; the noisy oracle makes mistakes.
@@ -68,30 +67,29 @@ def _recipes(root: Path, concurrency: int) -> list[Recipe]:
         make_recipe(
             {
                 "taskset": taskset,
-                "tasks": tasks,
                 "model": model,
                 "concurrency": concurrency,
                 "out": str(root / f"{taskset.partition(':')[0]}-{model}"),
             },
             where="orchard demo",
         )
-        for taskset, tasks in _tasksets()
+        for taskset in _tasksets()
         for model in _MODELS
     ]
 
 
-def _tasksets() -> list[tuple[str, tuple[str, ...]]]:
-    """Generated tasks, and tasks that others wrote where they are installed."""
+def _tasksets() -> tuple[str, ...]:
+    """Without claw-bench, as many generated tasks."""
     from orchard_core.cli.output import err
     from orchard_core.errors import PluginNotInstalled
     from orchard_core.plugins.lookup import load_taskset
 
     try:
-        load_taskset(_REAL[0])
+        load_taskset(_TASKSETS[-1])
     except PluginNotInstalled as error:
         err(f"without claw-bench ({error.hint}): more generated tasks instead", fg="yellow")
-        return [("workbench:32", ())]
-    return [_GENERATED, _REAL]
+        return ("workbench:32",)
+    return _TASKSETS
 
 
 async def _run(recipes: list[Recipe], stop: Stop, *, plain: bool) -> None:

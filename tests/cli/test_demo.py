@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from orchard_core import open_run
 from orchard_core.cli.exits import Exit
-from orchard_core.rollout.store.run import open_run
 
 from .conftest import Orchard
 

@@ -14,8 +14,8 @@ from threading import Thread
 import pytest
 import yaml
 
+from orchard_core import open_run
 from orchard_core.cli.exits import Exit
-from orchard_core.rollout.store.run import open_run
 
 from .conftest import ARGV, Orchard, environment
 
