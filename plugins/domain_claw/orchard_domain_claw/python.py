@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
-from orchard_core import FileInput, Mount, PluginNotInstalled
+from orchard_core import Mount, PluginNotInstalled
 
 PLACE = "/opt/orchard-claw/python"
 """Where the packages are seen inside; it is on PYTHONPATH."""
@@ -23,14 +23,30 @@ PACKAGES = (
 """pytest, PyYAML and requests with what they import; a package or a module of one file each."""
 DISTRIBUTIONS = ("pytest", "pluggy", "iniconfig", "packaging", "Pygments", "PyYAML")
 """Whose metadata pytest looks up."""
-PYTHON = FileInput(path="/usr/local/bin/python", content=b'#!/bin/sh\nexec python3 "$@"\n', mode=0o755)
-"""64 solutions call `python`, which Debian's own Python does not bring."""
+PATH = "/opt/orchard-claw/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Search path inside: ours first."""
+ENV = {"PATH": PATH, "PYTHONPATH": PLACE, "PYTHONDONTWRITEBYTECODE": "1"}
+"""Makes the interpreter inside find the packages."""
 
 
-def mounts() -> tuple[Mount, ...]:
-    """A read-only mount for each package and its metadata. Raises PluginNotInstalled when one is missing."""
+def mounts(scratch: Path) -> tuple[Mount, ...]:
+    """A read-only mount for each package and its metadata, and one of a directory made in `scratch`, with
+    the command `python`: 64 solutions call it, and Debian's own Python does not bring it.
+
+    Raises PluginNotInstalled when a package is missing.
+    """
     sources = [*(_source(name) for name in PACKAGES), *(_metadata(name) for name in DISTRIBUTIONS)]
-    return tuple(Mount(source=str(source), target=f"{PLACE}/{source.name}") for source in sources)
+    packages = (Mount(source=str(source), target=f"{PLACE}/{source.name}") for source in sources)
+    return (*packages, Mount(source=str(_commands(scratch)), target=PATH.split(":", 1)[0]))
+
+
+def _commands(scratch: Path) -> Path:
+    directory = scratch / ".bin"
+    directory.mkdir()
+    python = directory / "python"
+    python.write_text('#!/bin/sh\nexec python3 "$@"\n')
+    python.chmod(0o755)
+    return directory
 
 
 def _source(name: str) -> Path:

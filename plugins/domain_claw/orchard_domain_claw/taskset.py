@@ -41,9 +41,8 @@ class ClawBench:
             HarborConfig(path=parent),
             name=f"claw-bench:{config.select}" if config.select else "claw-bench",
             image=ImageRef.parse(config.image),
-            mounts=python.mounts() if mounted else (),
-            files=(python.PYTHON,) if mounted else (),
-            env={"PYTHONPATH": python.PLACE, "PYTHONDONTWRITEBYTECODE": "1"} if mounted else {},
+            mounts=python.mounts(parent) if mounted else (),
+            env=python.ENV if mounted else {},
         )
 
     @property

@@ -47,8 +47,9 @@ def test_most_solutions_are_several_commands(all_222: ClawBench) -> None:
     assert sum(count > 1 for count in steps) > 150
 
 
-def test_only_the_packages_that_are_needed_are_shown_inside() -> None:
-    shown = mounts()
+def test_only_the_packages_that_are_needed_are_shown_inside(tmp_path: Path) -> None:
+    *shown, commands = mounts(tmp_path)
+    assert [path.name for path in Path(commands.source).iterdir()] == ["python"]
     assert all(mount.target.startswith(f"{PLACE}/") for mount in shown)
     assert {Path(mount.source).name for mount in shown} == {Path(mount.target).name for mount in shown}
     assert not any(mount.source.rstrip("/").endswith("site-packages") for mount in shown)
