@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import uuid
+import weakref
 from pathlib import Path
 
 from orchard_core.errors import OrchardError, SandboxCreateFailed, SandboxUnsupported
@@ -38,6 +39,7 @@ class FakeProvider:
         self._output_limit = output_limit
         self._sandbox_type = sandbox_type
         self._home = Path(tempfile.mkdtemp(prefix="orchard-fake-"))
+        weakref.finalize(self, shutil.rmtree, self._home, ignore_errors=True)
         self.created: list[FakeSandbox] = []
         """Every sandbox made so far, closed ones included."""
 
