@@ -9,6 +9,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from orchard_core.cli.border import error_border
+from orchard_core.cli.clean import clean_line
+from orchard_core.cli.output import err
 
 
 class _CheapHelp:
@@ -26,6 +28,8 @@ class _CheapHelp:
 class OrchardGroup(_CheapHelp, TyperGroup):
     """Commands by section. Plugins are loaded only when their commands could matter: for the list of
     commands and for a name that is not built in."""
+
+    _asked_plugins = False
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Everything, parsing and help included, inside the error border."""
@@ -49,10 +53,14 @@ class OrchardGroup(_CheapHelp, TyperGroup):
         return list(self.commands)
 
     def _add_plugin_commands(self) -> None:
+        if self._asked_plugins:
+            return
+        self._asked_plugins = True
         from orchard_core.plugins.manager import installed
 
         app = typer.Typer(rich_markup_mode=None)
-        installed().add_commands(app)
+        for broken in installed().add_commands(app):
+            err(f"left out: {clean_line(broken.error.message, 500)}", fg="yellow")
         for name, command in get_group(app).commands.items():
             self.commands.setdefault(name, command)
 

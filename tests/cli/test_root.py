@@ -132,6 +132,16 @@ def test_a_plugin_adds_a_command_and_cannot_replace_a_built_in_one(boom: Orchard
     assert boom("plugins").stdout.startswith("KIND")
 
 
+def test_a_plugin_whose_commands_break_is_named_once_and_the_rest_works(
+    orchard: Orchard, plugin_path: Callable[[str, str], str]
+) -> None:
+    source = "from orchard_core import hookimpl\n\n@hookimpl\ndef orchard_commands(app):\n    1 / 0\n"
+    done = orchard("--help", PYTHONPATH=plugin_path("bad", source))
+    assert done.returncode == Exit.OK
+    assert "Look at results" in done.stdout
+    assert done.stderr.count("left out: plugin 'bad' of bad 1.0") == 1
+
+
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     command = f"{' '.join(ARGV)} plugins | :; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(

@@ -89,6 +89,17 @@ def test_every_command_is_documented() -> None:
     assert [path for path in paths if f"### {path}\n" not in text] == []
 
 
+def test_the_readme_names_everything_that_comes_with_it() -> None:
+    from orchard_core.plugins.lookup import catalog
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    offers = [
+        offer for offer in catalog().offers.values() if offer.source.distribution.startswith("orchard-")
+    ]
+    assert len(ours) >= 9
+    assert [offer.descriptor.name for offer in ours if f"`{offer.descriptor.name}" not in text] == []
+
+
 def test_every_outcome_is_explained() -> None:
     text = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
     assert [outcome for outcome in Outcome if f"| `{outcome.value}` |" not in text] == []
