@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 
 from orchard_core.gateway.chat_reply import make_chunks, make_reply, read_reply
@@ -41,17 +40,3 @@ class ChatCodec:
     def from_message(self, message: str, *, model: str, finish_reason: str, usage: Usage) -> bytes:
         """A whole answer around one message."""
         return make_reply(message, model=model, finish_reason=finish_reason, usage=usage)
-
-
-def merge(answer: Answer, reply: UpstreamReply) -> Answer:
-    """What an upstream told beside the body wins over what the body says; what does not fit is dropped."""
-    if reply.usage is not None:
-        answer.usage = reply.usage
-    if reply.prompt_tokens is not None:
-        answer.prompt = array("q", reply.prompt_tokens)
-    if reply.completion_tokens is not None:
-        answer.completion = array("q", reply.completion_tokens)
-        answer.logprobs = array("d", reply.logprobs) if reply.logprobs is not None else None
-    if answer.logprobs is not None and len(answer.logprobs) != len(answer.completion or ()):
-        answer.logprobs = None
-    return answer

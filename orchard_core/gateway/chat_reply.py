@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from orchard_core.errors import ModelReplyMalformed
 from orchard_core.gateway.dialect import Answer
 from orchard_core.gateway.json_text import (
@@ -25,6 +27,9 @@ from orchard_core.types.model import Usage
 
 def read_reply(body: bytes) -> Answer:
     """The first choice of a completion, its message by exact text. Raises ModelReplyMalformed."""
+    quick = _quick(body)
+    if quick is not None:
+        return quick
     try:
         text = decode(body)
         reader = _Reader(text)
@@ -37,6 +42,27 @@ def read_reply(body: bytes) -> Answer:
     if reader.answer.message is None:
         raise ModelReplyMalformed("the model server's answer holds no message", hint=_HINT)
     return reader.answer
+
+
+def _quick(body: bytes) -> Answer | None:
+    """The same for ordinary answers at a third of the cost: parsed at once, and the message's text found and
+    compared with what was parsed. None: look closer."""
+    try:
+        reply, text = orjson.loads(body), body.decode()
+        choice = reply["choices"][0]
+        start = text.index('"message":') + len('"message":')
+        start = skip(text, start)
+        message, end = scan(text, start)
+        if not isinstance(message, dict) or message != choice["message"]:
+            return None
+        finish = choice.get("finish_reason")
+        return Answer(
+            message=ascii_text(text[start:end]),
+            finish_reason=ascii_text(finish) if isinstance(finish, str) else None,
+            usage=chat_usage(reply.get("usage")),
+        )
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
 
 
 _HINT = "check that the model's base URL ends in the API's root, such as /v1"

@@ -103,6 +103,7 @@ class OpenAIUpstream:
             async for piece in response.pieces(self._target.idle_timeout_s):
                 for data in events.feed(piece):
                     if data == b"[DONE]":
+                        await response.drain()
                         return
                     yield data
             if not events.empty:

@@ -17,6 +17,9 @@ from orchard_core.errors import ModelError, ModelReplyMalformed, ModelTimeout, M
 HELD = 1 << 20
 """Bytes of an answer held unread before the server is told to wait."""
 
+DRAIN_S = 0.05
+"""How long the end of a body that is no longer needed is waited for, seconds."""
+
 MAX_REPLY = 256 << 20
 """Bytes of one whole answer at most."""
 
@@ -67,6 +70,8 @@ class Response:
 
     async def read(self) -> bytes:
         """The whole body. Raises as `pieces`, and ModelReplyMalformed when it is too large."""
+        if self.complete and len(self._pieces) == 1:
+            return self._pieces.popleft()
         parts: list[bytes] = []
         size = 0
         async for piece in self.pieces():
@@ -75,6 +80,15 @@ class Response:
             if size > MAX_REPLY:
                 raise ModelReplyMalformed(f"the model server's answer is larger than {MAX_REPLY} bytes")
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def drain(self) -> None:
+        """Read what is left, if it comes at once: the connection can then be used again."""
+        try:
+            async with asyncio.timeout(DRAIN_S):
+                async for _ in self.pieces():
+                    pass
+        except (TimeoutError, ModelError):
+            return
 
     async def _wait(self, idle_s: float | None) -> None:
         if self.error is not None:

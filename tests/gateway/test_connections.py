@@ -17,7 +17,7 @@ from orchard_core.gateway.pool import Pool
 from orchard_core.plugins.lookup import load_model
 
 from .conftest import Open
-from .model_server import ModelServer
+from .model_server import ModelServer, chunk, streams
 
 Seen = list[bytes]
 REPLY = b'{"choices":[{"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}'
@@ -62,6 +62,16 @@ async def test_connections_are_kept_and_used_again(server: ModelServer, open_ses
     _, client = await open_session()
     for at in range(5):
         await client.say(f"{at}")
+    assert len({asked.request.transport for asked in server.asked}) == 1
+
+
+async def test_a_connection_that_carried_a_stream_is_used_again(
+    server: ModelServer, open_session: Open
+) -> None:
+    server.otherwise = streams(chunk({"content": "x"}, "stop"))
+    _, client = await open_session()
+    for at in range(5):
+        assert (await client.say(f"{at}", stream=True)).events[-1] == "[DONE]"
     assert len({asked.request.transport for asked in server.asked}) == 1
 
 
