@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from time import monotonic, time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -66,11 +66,10 @@ class Call:
         """The data of the answer's events. Raises ModelError."""
         with self._recorded():
             await self._held()
-            if self.session.token_upstream is not None:
-                async for payload in self._whole_in_pieces():
-                    yield payload
-            else:
-                async for payload in self._streamed():
+            whole_only = self.session.token_upstream is not None
+            # Closed here and not by the collector: what came so far must be known before it is recorded.
+            async with aclosing(self._whole_in_pieces() if whole_only else self._streamed()) as payloads:
+                async for payload in payloads:
                     yield payload
 
     async def _whole_in_pieces(self) -> AsyncGenerator[bytes]:

@@ -9,6 +9,8 @@ import aiohttp
 import pytest
 
 from orchard_core import Trajectory, Usage
+from orchard_core.gateway.chat import ChatCodec
+from orchard_core.gateway.session import Session
 from orchard_core.testing.fakes.model import FakeModel
 
 from .client import Client, user
@@ -145,6 +147,26 @@ async def test_a_client_that_leaves_a_whole_call_ends_it_too(server: ModelServer
     (call,) = (await session.close()).calls
     assert call.error is not None
     assert call.error.kind == "Cancelled"
+
+
+async def test_a_reader_that_stops_between_two_pieces_leaves_nothing_behind(
+    server: ModelServer, open_session: Open
+) -> None:
+    never = asyncio.Event()
+    server.plan = [streams(*HELLO, pause=never)]
+    held: list[int] = []
+    session: Session
+    session, _ = await open_session(on_call=lambda call: held.append(session.slots.in_flight))
+    body = json.dumps({"model": "m", "messages": [user("go")], "stream": True}).encode()
+    request = ChatCodec().request(body, session.conversation)
+    pieces = session.begin(request, ChatCodec()).pieces()
+    assert b"hel" in await anext(pieces)
+    await pieces.aclose()
+    assert held == [0]
+    await _until(lambda: server.in_flight == 0)
+    trajectory = await session.close()
+    assert trajectory.calls[0].error is not None
+    assert recorded(trajectory)["content"] == "hel"
 
 
 async def test_closing_the_session_ends_calls_in_flight(server: ModelServer, open_session: Open) -> None:
