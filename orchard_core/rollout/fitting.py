@@ -25,6 +25,12 @@ class FittedSpec:
 
 def fit_spec(task: Task, spec: SandboxSpec, can: Capabilities, settings: RolloutSettings) -> FittedSpec:
     """The spec, its image replaced by the host's files where that is allowed. Raises SandboxUnsupported."""
+    if not can.private_paths and not settings.allow_shared_paths:
+        raise SandboxUnsupported(
+            f"task {task.id} names absolute paths such as {task.workdir}, and with this provider they "
+            "are the host's own: rollouts would see each other's files",
+            hint="choose --sandbox local",
+        )
     if spec.image.kind in can.images:
         return FittedSpec(spec=spec, fallback=False)
     kinds = ", ".join(sorted(can.images)) or "none"

@@ -36,5 +36,7 @@ class RolloutSettings(Record):
     """Largest single artifact, bytes."""
     allow_host_fallback: bool = False
     """A task that names an image the provider does not take runs on the host's files, which is recorded."""
+    allow_shared_paths: bool = False
+    """Tasks run on a provider whose absolute paths are the host's; only for tasks that name none."""
     verify_tries: int = 2
     """Tries at verification when its infrastructure fails, the agent's work being kept."""

@@ -255,6 +255,8 @@ class Capabilities(Record):
     """Network policies it enforces."""
     isolated: bool = True
     """False: commands run on the host as they are."""
+    private_paths: bool = True
+    """Absolute paths such as /workspace are the sandbox's own; False: they are the host's."""
     snapshot: bool = False
     """`snapshot()` works."""
     fork: bool = False

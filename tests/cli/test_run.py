@@ -53,8 +53,8 @@ def test_a_run_directory_is_not_written_twice_without_resume(orchard: Orchard) -
 
 
 def test_without_out_each_run_gets_a_directory_that_says_what_it_is(orchard: Orchard, tmp_path: Path) -> None:
-    orchard("run", "workbench:1", "--model", "oracle", "--sandbox", "process")
-    orchard("run", "workbench:1", "--model", "oracle", "--sandbox", "process")
+    orchard("run", "workbench:1", "--model", "oracle")
+    orchard("run", "workbench:1", "--model", "oracle")
     names = [path.name for path in (tmp_path / "runs").iterdir()]
     assert len(names) == 2
     assert all(name.endswith("-workbench-1-react-oracle") or "oracle" in name for name in names)

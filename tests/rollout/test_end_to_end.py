@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from orchard_core import Attribution, Outcome
+from orchard_core import Attribution, Outcome, SandboxUnsupported, Task
 from orchard_core.gateway.scripted import OracleConfig, OracleModel
 from orchard_core.gateway.server import Gateway
 from orchard_core.plugins.lookup import load_provider
 from orchard_core.rollout.front import run_rollouts
 from orchard_core.rollout.grading import regrade
 from orchard_core.rollout.parts import RolloutParts
+from orchard_core.rollout.settings import RolloutSettings
 from orchard_core.rollout.store.blobs import BlobWriter
 from orchard_core.rollout.store.run import open_run
 from orchard_core.tasks.workbench.taskset import Workbench, WorkbenchConfig
@@ -64,16 +65,18 @@ async def test_real_tasks_run_are_scored_and_can_be_graded_again(tmp_path: Path,
 
 async def test_an_agent_that_kills_its_real_sandbox_is_named(tmp_path: Path, gateway: Gateway) -> None:
     fatal = FakeModel([FakeReply.call("bash", command="kill -9 $PPID; sleep 5")])
+    here = Task(id="here", taskset="fake", instruction="Go.", workdir=str(tmp_path))
     provider = load_provider("process")
     try:
         [rollout] = [
             rollout
             async for rollout in run_rollouts(
-                FakeTaskSet.of(1),
+                FakeTaskSet([here]),
                 harness=FakeHarness(),
                 model=fatal,
                 sandbox=provider,
                 gateway=gateway,
+                settings=RolloutSettings(allow_shared_paths=True),
                 out=tmp_path / "run",
             )
         ]
@@ -82,6 +85,21 @@ async def test_an_agent_that_kills_its_real_sandbox_is_named(tmp_path: Path, gat
     assert (rollout.outcome, rollout.attribution) == (Outcome.SANDBOX_FAILED, Attribution.AGENT)
     assert rollout.score is None
     assert rollout.tries == 1
+
+
+async def test_rollouts_that_would_share_the_hosts_are_refused(tmp_path: Path, gateway: Gateway) -> None:
+    provider = load_provider("process")
+    running = run_rollouts(
+        FakeTaskSet.of(2),
+        harness=FakeHarness(),
+        model=FakeModel(["done"]),
+        sandbox=provider,
+        gateway=gateway,
+        out=tmp_path / "run",
+    )
+    with pytest.raises(SandboxUnsupported, match="the host's own") as caught:
+        await anext(running)
+    assert "--sandbox local" in caught.value.hint
 
 
 @pytest.mark.slow

@@ -25,7 +25,10 @@ from orchard_core.types.sandbox import Capabilities, NetworkMode, SandboxSpec, S
 
 _DEFAULT_WORKDIR = "/workspace"
 _CAPABILITIES = Capabilities(
-    images=frozenset({"host"}), networks=frozenset({NetworkMode.HOST}), isolated=False
+    images=frozenset({"host"}),
+    networks=frozenset({NetworkMode.HOST}),
+    isolated=False,
+    private_paths=False,
 )
 
 
@@ -118,6 +121,9 @@ def _check(spec: SandboxSpec, restore: Snapshot | None) -> None:
         "a cpu limit": spec.cpu is not None,
         "a process limit": spec.pids is not None,
         "a disk limit": spec.disk_mb is not None,
+        "files in a /workspace of its own": any(
+            item.path.startswith(f"{_DEFAULT_WORKDIR}/") for item in spec.files
+        ),
     }
     for what, wanted in asked.items():
         if wanted:
