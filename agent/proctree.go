@@ -48,9 +48,8 @@ func (t Tree) claims(p Proc, self int) bool {
 }
 
 // Kill ends every member and returns when none is left, or when patience is.
-func (t Tree) Kill() bool {
+func (t Tree) Kill(known map[int]bool) bool {
 	_ = syscall.Kill(-t.leader, syscall.SIGKILL)
-	known := map[int]bool{t.leader: true}
 	return killUntilNone(func(all []Proc) []Proc { return t.members(all, known) })
 }
 

@@ -216,8 +216,11 @@ func (r *Run) Kill() bool {
 	r.killed.Store(true)
 	r.group.Kill()
 	tree := Tree{leader: r.pid, id: r.spec.ID, owns: func(p Proc) bool { return r.host.ownsOrphan(r, p) }}
+	known := map[int]bool{r.pid: true}
+	r.host.reaper.Signal(r.pid, syscall.SIGSTOP, true) // while the parent lives, ancestry still tells whose child it is
+	tree.members(processes(), known)
 	r.host.reaper.Signal(r.pid, syscall.SIGKILL, true)
-	return tree.Kill()
+	return tree.Kill(known)
 }
 
 // Done tells whether the command has ended, and at which tick.
