@@ -49,7 +49,7 @@ func resolve(spec *ExecSpec, defaults Defaults) (*Command, error) {
 	}
 	for _, arg := range spec.Argv {
 		if strings.IndexByte(string(arg), 0) >= 0 {
-			return nil, badRequest("an argument holds a NUL byte")
+			return nil, fault(http.StatusUnprocessableEntity, "nul_byte", "an argument holds a NUL byte, which no command can be given")
 		}
 		c.argv = append(c.argv, string(arg))
 	}
@@ -90,7 +90,7 @@ func (c *Command) useShell(spec *ExecSpec) error {
 	}
 	script := string(*spec.Script)
 	if strings.IndexByte(script, 0) >= 0 {
-		return badRequest("the script holds a NUL byte")
+		return fault(http.StatusUnprocessableEntity, "nul_byte", "the script holds a NUL byte, which no shell takes")
 	}
 	c.path, c.argv = shell, []string{filepath.Base(shell), "-c", script}
 	if len(script) > scriptInline {

@@ -11,9 +11,11 @@
     |  |- SandboxGone               the sandbox, or the agent inside it, is dead
     |  |- SandboxConnectionLost     the agent could not be reached; what was running may still run
     |  |- AgentRefused              wrong token, wrong sandbox id, or a scope that does not suffice
-    |  |- ExecError                 CwdMissing, CommandNotFound, NoShell, UserUnknown, ExecForgotten
+    |  |- PortRefused               nothing listens on a port inside
+    |  |- ExecError                 CwdMissing, CommandNotFound, NoShell, UserUnknown, ExecForgotten,
+    |  |                            StdinClosed
     |  `- FileError                 FileMissing, FileExists, FileDenied, NotADirectory, IsADirectory,
-    |                               ArchiveEscape, DiskFull
+    |                               RangeRefused, ArchiveEscape, DiskFull
     |- ModelError                   ModelUnavailable, ModelRateLimited, ModelTimeout, ModelRejected,
     |  |                            ModelReplyMalformed, SessionClosed
     |  `- BudgetExceeded            a session's tokens, calls, cost or wall clock ran out (`kind` says which)
@@ -130,6 +132,14 @@ class ExecForgotten(ExecError):
     """The run with this id ended long ago and its record was dropped; it is never run again."""
 
 
+class StdinClosed(ExecError):
+    """The command no longer reads its input."""
+
+
+class PortRefused(SandboxError):
+    """Nothing listens on that port inside."""
+
+
 class FileError(SandboxError):
     """A file operation inside a sandbox failed."""
 
@@ -152,6 +162,10 @@ class NotADirectory(FileError):
 
 class IsADirectory(FileError):
     """A regular file was needed."""
+
+
+class RangeRefused(FileError):
+    """The file is shorter than the offset asked for."""
 
 
 class ArchiveEscape(FileError):

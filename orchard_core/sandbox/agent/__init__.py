@@ -3,7 +3,6 @@
 from orchard_core.sandbox.agent.address import AgentAddress
 from orchard_core.sandbox.agent.binary import agent_binary
 from orchard_core.sandbox.agent.client import AgentClient, new_run_id
-from orchard_core.sandbox.agent.faults import PortRefused, StdinClosed
 from orchard_core.sandbox.agent.files import AgentFiles
 from orchard_core.sandbox.agent.forward import Forward
 from orchard_core.sandbox.agent.health import AgentHealth, AgentMetrics
@@ -22,8 +21,6 @@ __all__ = [
     "AgentTrees",
     "Forward",
     "Links",
-    "PortRefused",
-    "StdinClosed",
     "Tunnel",
     "agent_binary",
     "new_run_id",

@@ -19,23 +19,13 @@ from orchard_core.errors import (
     IsADirectory,
     NoShell,
     NotADirectory,
+    PortRefused,
+    RangeRefused,
     SandboxError,
     SandboxGone,
+    StdinClosed,
     UserUnknown,
 )
-
-
-class StdinClosed(ExecError):
-    """The command no longer reads its input."""
-
-
-class RangeRefused(FileError):
-    """The file is shorter than the offset asked for."""
-
-
-class PortRefused(SandboxError):
-    """Nothing listens on that port inside."""
-
 
 _ERRORS: dict[str, type[SandboxError]] = {
     "unauthorized": AgentRefused,
@@ -52,6 +42,7 @@ _ERRORS: dict[str, type[SandboxError]] = {
     "run_unknown": ExecError,
     "id_conflict": ExecError,
     "argument_too_long": ExecError,
+    "nul_byte": ExecError,
     "spawn_failed": ExecError,
     "stdin_closed": StdinClosed,
     "stdin_gap": ExecError,

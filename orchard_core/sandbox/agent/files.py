@@ -7,8 +7,7 @@ import json
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, Literal, cast
 
-from orchard_core.errors import FileError
-from orchard_core.sandbox.agent.faults import RangeRefused
+from orchard_core.errors import FileError, RangeRefused
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
 from orchard_core.sandbox.agent.spec import text_of
 from orchard_core.types.sandbox import FileEntry

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
 
-from orchard_core.errors import ExecError
+from orchard_core.errors import ExecError, StdinClosed
 from orchard_core.sandbox.agent import spec
-from orchard_core.sandbox.agent.faults import StdinClosed
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
 from orchard_core.sandbox.agent.wire import PIECE
 from orchard_core.types.sandbox import ExecResult, PtySize

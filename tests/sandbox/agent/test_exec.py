@@ -163,6 +163,14 @@ async def test_a_script_of_any_size_runs_whole(agent: AgentClient, size: int) ->
     assert result.stdout.split()[2] == b"0"
 
 
+@pytest.mark.parametrize("command", ["echo a\0b", ["echo", "a\0b"]], ids=["shell", "argv"])
+async def test_a_nul_byte_is_an_error_of_the_command_not_of_the_sandbox(
+    agent: AgentClient, command: str | list[str]
+) -> None:
+    with pytest.raises(ExecError, match="NUL byte"):
+        await agent.exec(command)
+
+
 async def test_a_large_argument_is_refused_with_a_reason(agent: AgentClient) -> None:
     with pytest.raises(ExecError, match="128 KiB"):
         await agent.exec(["echo", "a" * 200_000])

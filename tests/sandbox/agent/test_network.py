@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from orchard_core.errors import SandboxError
-from orchard_core.sandbox.agent import AgentClient, Forward, PortRefused
+from orchard_core.errors import PortRefused, SandboxError
+from orchard_core.sandbox.agent import AgentClient, Forward
 from orchard_core.types.sandbox import LocalAddress
 
 Launch = Callable[..., Awaitable[AgentClient]]
