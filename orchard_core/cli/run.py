@@ -40,13 +40,16 @@ def run(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     without a score.
     """
     options = {
-        "taskset": taskset_option, "harness": harness_option, "model": model_option, "sandbox": sandbox_option,
-    }  # fmt: skip
+        "taskset": taskset_option,
+        "harness": harness_option,
+        "model": model_option,
+        "sandbox": sandbox_option,
+    }
     limits = {"turns": max_turns, "tokens": max_tokens, "cost_usd": max_cost, "wall_clock_s": timeout}
     flags = flag.Flags(
-        source=source, harness=harness, model=model, base_url=base_url, sandbox=sandbox, task=task, limit=limit,
-        options=options, attempts=attempts, concurrency=concurrency, seed=seed, out=out, limits=limits,
-        allow_host_fallback=allow_host_fallback,
+        source=source, harness=harness, model=model, base_url=base_url, sandbox=sandbox, task=task,
+        limit=limit, options=options, attempts=attempts, concurrency=concurrency, seed=seed, out=out,
+        limits=limits, allow_host_fallback=allow_host_fallback,
     )  # fmt: skip
     from orchard_core.cli.launch import dry, launch
     from orchard_core.cli.recipe import to_yaml

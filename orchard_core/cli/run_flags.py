@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -124,7 +124,7 @@ class Flags:
     """--task"""
     limit: int | None
     """--limit"""
-    options: dict[str, Sequence[str] | None]
+    options: Mapping[str, Sequence[str] | None]
     """NAME=VALUE pairs by the part they are for."""
     attempts: int | None
     """--attempts"""
@@ -136,7 +136,7 @@ class Flags:
     """--allow-host-fallback"""
     out: str | None
     """--out"""
-    limits: dict[str, int | float | None]
+    limits: Mapping[str, int | float | None]
     """Limits by the name of their field."""
 
     @property

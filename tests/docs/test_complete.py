@@ -93,9 +93,7 @@ def test_the_readme_names_everything_that_comes_with_it() -> None:
     from orchard_core.plugins.lookup import catalog
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    offers = [
-        offer for offer in catalog().offers.values() if offer.source.distribution.startswith("orchard-")
-    ]
+    ours = [offer for offer in catalog().offers.values() if offer.source.distribution.startswith("orchard-")]
     assert len(ours) >= 9
     assert [offer.descriptor.name for offer in ours if f"`{offer.descriptor.name}" not in text] == []
 
