@@ -109,7 +109,8 @@ class Talk:
         elif kind == "rewrite":
             said = self._after(last)
             place = self.rng.randrange(len(said))
-            said[place] = replace(said[place], ids=[self._word() for _ in said[place].ids])
+            self.fresh += 1  # an id of its own: by chance it must not spell what another call sampled
+            said[place] = replace(said[place], ids=[self.fresh] * len(said[place].ids))
             self._call(kind, said)
         else:
             self._call(kind, self._after(last, drift=kind == "drift"))
