@@ -21,6 +21,7 @@
     |  `- BudgetExceeded            a session's tokens, calls, cost or wall clock ran out (`kind` says which)
     |- HarnessError                 the harness itself broke (not the agent's mistakes, which are data)
     |- RewardError                  VerifierFailed, VerifierTimedOut, RewardMissing, RegradeRefused
+    |- BlobTooLarge                 an artifact is larger than its cap
     |- TaskError                    TaskSetNotFound, TaskInvalid
     |- DeadlineExceeded             a named phase ran past its own limit
     `- StoreError                   RunExists, RunNotFound, RunLocked, RecordCorrupt
@@ -260,6 +261,10 @@ class RewardMissing(RewardError):
 
 class RegradeRefused(RewardError):
     """The rollout cannot be graded again: its task declared no artifacts."""
+
+
+class BlobTooLarge(OrchardError):
+    """What is being collected is larger than its cap; nothing of it was kept."""
 
 
 class TaskError(OrchardError):

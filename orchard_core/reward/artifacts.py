@@ -1,4 +1,4 @@
-"""Taking what a task declared out of one sandbox and putting it into another.
+"""Putting what was collected from one sandbox into another.
 
 What comes out of an agent's sandbox is hostile. A symbolic link among the artifacts could lead a verifier
 that reads `answer.txt` to its own expected answer under /tests, so such links are left out on the way in.
@@ -6,16 +6,13 @@ that reads `answer.txt` to its own expected answer under /tests, so such links a
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import io
 import posixpath
 import tarfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-from orchard_core.errors import FileMissing, IsADirectory, VerifierFailed
+from orchard_core.errors import VerifierFailed
 from orchard_core.reward.contract import Blobs
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.types.rollout import Artifact
@@ -28,38 +25,11 @@ CLOSED_TO_LINKS = (*RESERVED, "/proc", "/dev")
 
 _LINK = 'while [ $# -gt 1 ]; do ln -sfn -- "$1" "$2" || exit 1; shift 2; done'
 
-Store = Callable[[str, bytes], Awaitable[None]]
-"""`await store(sha256, data)` keeps one blob."""
-
 
 def overlaps(path: str, roots: Iterable[str]) -> bool:
     """Whether `path` is one of `roots`, lies under one, or holds one."""
     base = posixpath.normpath(path).rstrip("/") + "/"
     return any(base.startswith(f"{root}/") or f"{root}/".startswith(base) for root in roots)
-
-
-async def collect(sandbox: Sandbox, paths: Iterable[str], store: Store) -> dict[str, Artifact]:
-    """Read each declared path; one that does not exist is left out. Raises SandboxError."""
-    found: dict[str, Artifact] = {}
-    for path in paths:
-        try:
-            kind, data = await _take(sandbox, path)
-        except FileMissing:
-            continue
-        digest = hashlib.sha256(data).hexdigest()
-        await store(digest, data)
-        found[path] = Artifact(path=path, kind=kind, sha256=digest, size=len(data))
-    return found
-
-
-async def _take(sandbox: Sandbox, path: str) -> tuple[Literal["file", "tree"], bytes]:
-    kind = (await sandbox.stat(path)).kind
-    if kind == "other":
-        raise FileMissing(f"{path} is neither a file nor a directory")
-    if kind != "directory":
-        with contextlib.suppress(IsADirectory):  # a link to a directory is taken as the directory
-            return "file", await sandbox.read_bytes(path)
-    return "tree", b"".join([chunk async for chunk in sandbox.read_tree(path)])
 
 
 async def place(sandbox: Sandbox, artifacts: Iterable[Artifact], blobs: Blobs) -> list[str]:

@@ -20,12 +20,13 @@ from orchard_core.errors import (
     SandboxUnsupported,
 )
 from orchard_core.gateway.contract import SessionContext
-from orchard_core.rollout.collect import collect, keep_files
+from orchard_core.reward.collect import collect
 from orchard_core.rollout.deadline import deadline, unbroken, within
 from orchard_core.rollout.ending import name_death, name_exhausted, name_model, name_stop
 from orchard_core.rollout.fault import name_fault
 from orchard_core.rollout.fitting import FittedSpec, check_tools, fit_spec
 from orchard_core.rollout.grading import VERIFIED, grade
+from orchard_core.rollout.harness_files import keep_files
 from orchard_core.rollout.identity import rollout_id
 from orchard_core.rollout.parts import RolloutParts
 from orchard_core.rollout.progress import Progress

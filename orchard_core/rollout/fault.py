@@ -28,6 +28,7 @@ import errno
 from dataclasses import dataclass
 
 from orchard_core.errors import (
+    BlobTooLarge,
     BudgetExceeded,
     DeadlineExceeded,
     ExecError,
@@ -37,7 +38,6 @@ from orchard_core.errors import (
     SandboxError,
     SandboxUnsupported,
 )
-from orchard_core.rollout.store.blobs import BlobTooLarge
 from orchard_core.rollout.text import ERROR_LIMIT, excerpt
 from orchard_core.types.rollout import Attribution, ErrorInfo, Outcome, Phase
 

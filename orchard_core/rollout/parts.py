@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from orchard_core.errors import ConfigError
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
+from orchard_core.reward.blobs import BlobSink, MemoryBlobs
 from orchard_core.rollout.session import ModelGateway
 from orchard_core.rollout.settings import RolloutSettings
-from orchard_core.rollout.store.blobs import BlobSink, MemoryBlobs
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
 from orchard_core.types.harness import Limits

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from orchard_core.errors import (
     OrchardError,
-    RecordCorrupt,
     RewardError,
     SandboxError,
     TaskError,
     VerifierFailed,
 )
-from orchard_core.reward.artifacts import collect
+from orchard_core.reward.blobs import MemoryBlobs
+from orchard_core.reward.collect import collect
 from orchard_core.reward.contract import Evidence
 from orchard_core.reward.script import cut
 from orchard_core.sandbox.contract import Sandbox, SandboxProvider
@@ -55,6 +55,8 @@ class Verdict(StrEnum):
 
 GRACE_S = 60.0
 """What a verifier's sandbox may take to come up, over the task's own limit, seconds."""
+ARTIFACT_LIMIT = 512 << 20
+"""Largest artifact, bytes."""
 SOUND = frozenset({Verdict.OK, Verdict.NO_SOLUTION})
 """Verdicts that do not put a task on the quarantine list."""
 
@@ -160,21 +162,6 @@ def write_quarantine(path: Path, listed: Quarantine) -> None:
     path.write_text(head + "".join(rows), encoding="utf-8")
 
 
-@dataclass(frozen=True, slots=True)
-class _Memory:
-    """Artifacts of one play, held in memory."""
-
-    blobs: dict[str, bytes]
-
-    async def store(self, sha256: str, data: bytes) -> None:
-        self.blobs[sha256] = data
-
-    async def read(self, sha256: str) -> bytes:
-        if sha256 not in self.blobs:
-            raise RecordCorrupt(f"no blob {sha256}")
-        return self.blobs[sha256]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Grading:
     """What the doctor lets a reward use: sandboxes, but no judge."""
@@ -258,10 +245,10 @@ async def _play(
     taskset: TaskSet, provider: SandboxProvider, task: Task, solution: Solution | None
 ) -> tuple[float | None, str]:
     async with await provider.create(taskset.spec(task)) as sandbox:
-        memory = _Memory({})
         async with taskset.session(task, sandbox):
             failed = await _run(task, solution, sandbox) if solution else ""
-            artifacts = await collect(sandbox, task.artifacts, memory.store)
+        blobs = MemoryBlobs()
+        artifacts = await collect(sandbox, task.artifacts, blobs, limit=ARTIFACT_LIMIT)
         own = sandbox if task.verify_in is VerifyIn.SAME_SANDBOX else None
         if own is not None:
             await own.reset_processes()
@@ -270,8 +257,8 @@ async def _play(
             trajectory=Trajectory(),
             outcome=Outcome.COMPLETED,
             result=HarnessResult(stop=StopReason.SUBMITTED, answer=solution.answer if solution else None),
-            artifacts=artifacts,
-            blobs=memory,
+            artifacts={artifact.path: artifact for artifact in artifacts},
+            blobs=blobs,
         )
         grading = _Grading(provider=provider, own=own, deadline_s=task.verifier_timeout_s + GRACE_S)
         result = await taskset.reward(task).score(evidence, grading)

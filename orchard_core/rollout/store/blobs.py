@@ -7,61 +7,13 @@ import hashlib
 import secrets
 import threading
 from collections.abc import AsyncIterable, AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from orchard_core.errors import OrchardError, RecordCorrupt
+from orchard_core.errors import RecordCorrupt
+from orchard_core.reward.blobs import BlobRef, capped
 from orchard_core.rollout.store.files import Appender, DiskFiles, Files
 
 _PIECE = 1 << 20
-
-
-class BlobTooLarge(OrchardError):
-    """What is being collected is larger than its cap; nothing of it was kept."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlobRef:
-    """A stored blob."""
-
-    sha256: str
-    """Its hash, hexadecimal."""
-    size: int
-    """Its bytes."""
-
-
-class BlobSink(Protocol):
-    """Where artifacts go while a rollout runs; what a reward reads them back from."""
-
-    async def read(self, sha256: str) -> bytes:
-        """The blob's bytes. Raises RecordCorrupt."""
-
-    async def write(self, data: AsyncIterable[bytes], *, limit: int) -> BlobRef:
-        """Keep a stream. Raises BlobTooLarge as soon as it passes `limit` bytes."""
-
-
-class MemoryBlobs:
-    """Blobs of a rollout that is run without a store."""
-
-    def __init__(self) -> None:
-        self._blobs: dict[str, bytes] = {}
-
-    async def read(self, sha256: str) -> bytes:
-        """The blob's bytes. Raises RecordCorrupt when there is none."""
-        try:
-            return self._blobs[sha256]
-        except KeyError:
-            raise RecordCorrupt(f"blob {sha256} is not there") from None
-
-    async def write(self, data: AsyncIterable[bytes], *, limit: int) -> BlobRef:
-        """Keep a stream. Raises BlobTooLarge."""
-        kept = bytearray()
-        async for piece in _capped(data, limit):
-            kept += piece
-        name = hashlib.sha256(kept).hexdigest()
-        self._blobs[name] = bytes(kept)
-        return BlobRef(sha256=name, size=len(kept))
 
 
 class BlobReader:
@@ -110,7 +62,7 @@ class BlobWriter(BlobReader):
         out = await asyncio.to_thread(self._files.append, part)
         digest = hashlib.sha256()
         try:
-            async for piece in _pieces(_capped(data, limit)):
+            async for piece in _pieces(capped(data, limit)):
                 digest.update(piece)
                 await asyncio.to_thread(out.write, piece)
             return await asyncio.to_thread(self._settle, part, digest.hexdigest(), out)
@@ -137,18 +89,6 @@ class BlobWriter(BlobReader):
         """Remove what a killed writer left half written."""
         for part in self._root.glob(".*.part"):
             self._files.remove(part)
-
-
-async def _capped(data: AsyncIterable[bytes], limit: int) -> AsyncIterator[bytes]:
-    total = 0
-    async for piece in data:
-        total += len(piece)
-        if total > limit:
-            raise BlobTooLarge(
-                f"an artifact is larger than {limit} bytes",
-                hint="raise max_artifact_bytes, or let the task declare a smaller path",
-            )
-        yield piece
 
 
 async def _pieces(data: AsyncIterable[bytes]) -> AsyncIterator[bytes]:

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard_core import (
+    BlobTooLarge,
     ErrorInfo,
     HarnessResult,
     Message,
@@ -32,7 +33,6 @@ from orchard_core import (
     StoreError,
     Trajectory,
 )
-from orchard_core.rollout.store.blobs import BlobTooLarge
 from orchard_core.rollout.store.commit import shard_path
 from orchard_core.rollout.store.entry import Finished
 from orchard_core.rollout.store.files import DiskFiles
