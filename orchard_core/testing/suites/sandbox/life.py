@@ -169,7 +169,7 @@ class ProcessLifeSuite(ShellSuiteBase):
         mark = f"sleep\0{secrets.randbelow(10**6) + 1_000_000}\0".encode()
         argument = mark.split(b"\0")[1].decode()
         sandbox = await provider.create(self.with_spec())
-        await sandbox.exec(f"( sleep {argument} & ) ; echo x > up")
+        await sandbox.exec(f"( sleep {argument} & ) ; sleep 0.3")  # until the child is what its name says
         await sandbox.close()
 
         async def gone() -> bool:
