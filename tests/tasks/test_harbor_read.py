@@ -35,7 +35,7 @@ cpus = 2
 memory_mb = 2048
 storage_mb = 10240
 network_mode = "allowlist"
-allowed_hosts = ["pypi.org", "*.example.org"]
+allowed_hosts = ["example.net", "*.example.org"]
 env = { LANG = "C.UTF-8" }
 workdir = "/app"
 """
@@ -59,7 +59,7 @@ def test_every_field_of_task_toml_arrives(make_task: MakeTask) -> None:
     assert str(spec.image) == "oci:registry.example/app:1"
     assert (spec.cpu, spec.memory_mb, spec.disk_mb, spec.user) == (2, 2048, 10240, "worker")
     assert spec.network.mode is NetworkMode.ALLOW_LIST
-    assert spec.network.allow == ("pypi.org", "*.example.org")
+    assert spec.network.allow == ("example.net", "*.example.org")
     assert spec.env == {"LANG": "C.UTF-8"}
     assert taskset.problems() == ()
 

@@ -76,7 +76,8 @@ def test_an_empty_allow_list_allows_nothing_and_open_allows_any_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "entry", ["", "https://example.org", "example.org/simple", "a.*.org", "*", "example.org:0", "example.org:x"]
+    "entry",
+    ["", "https://example.org", "example.org/simple", "a.*.org", "*", "example.org:0", "example.org:x"],
 )
 def test_an_entry_that_is_no_name_is_refused(entry: str) -> None:
     with pytest.raises(ConfigError):

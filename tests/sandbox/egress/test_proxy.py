@@ -134,7 +134,7 @@ async def test_a_public_name_with_a_private_address_is_refused(server: Server, t
 
 async def test_an_unlisted_name_is_refused_without_being_resolved(tmp_path: Path) -> None:
     names = Names("8.8.8.8")
-    policy = EgressPolicy(Network(mode=NetworkMode.ALLOW_LIST, allow=("pypi.org",)))
+    policy = EgressPolicy(Network(mode=NetworkMode.ALLOW_LIST, allow=("example.net",)))
     answer = await _ask(
         EgressProxy(policy, resolve=names),
         tmp_path / "s",
