@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -59,6 +60,8 @@ class LocalBox:
         self._launched: Launched | None = None
         self._proxy: EgressProxy | None = None
         self._watchers: list[asyncio.Task[None]] = []
+        # A thread goes on when its caller is cancelled: what it starts must be known to whoever removes it.
+        self._changing = threading.Lock()
 
     @property
     def id(self) -> str:
@@ -123,11 +126,12 @@ class LocalBox:
         self._on_destroyed()
 
     def _prepare(self) -> Plan:
-        self._path.mkdir(mode=0o700)
-        layers = make_layers(
-            self._path, self._spec.image, self._host.image, self._account, overlays=self._host.overlays
-        )
-        self._cgroup = self._host.cgroups.create(self._id, self._limits.cgroup)
+        with self._changing:
+            self._path.mkdir(mode=0o700)
+            layers = make_layers(
+                self._path, self._spec.image, self._host.image, self._account, overlays=self._host.overlays
+            )
+            self._cgroup = self._host.cgroups.create(self._id, self._limits.cgroup)
         host_network = self._spec.network.mode is NetworkMode.HOST
         found = [path for path in _HOST_NETWORK_FILES if host_network and Path(path).is_file()]
         return Plan(
@@ -145,7 +149,7 @@ class LocalBox:
 
     async def _start_agent(self) -> AgentClient:
         token = secrets.token_urlsafe(32)
-        self._launched = await self._blocking(lambda: self._launch(token))
+        await self._blocking(lambda: self._launch(token))
         client = AgentClient(
             AgentEndpoint(url=f"unix:{self._path / 'agent.sock'}", token=token, sandbox_id=self._id)
         )
@@ -173,16 +177,20 @@ class LocalBox:
                     raise SandboxCreateFailed(f"sandbox {self._id} did not start: {words}") from error
             await asyncio.sleep(_RETRY_S)
 
-    def _launch(self, token: str) -> Launched:
+    def _launch(self, token: str) -> None:
         assert self._plan is not None
         host = self._host
-        return launch(host.bwrap, self._plan, self._path, token, self._limits, self._cgroup, host.seccomp)
+        with self._changing:
+            self._launched = launch(
+                host.bwrap, self._plan, self._path, token, self._limits, self._cgroup, host.seccomp
+            )
 
     def _remove(self) -> None:
-        if self._launched is not None:
-            self._launched.kill()
-        self._cgroup.remove()
-        remove_tree(self._path)
+        with self._changing:
+            if self._launched is not None:
+                self._launched.kill()
+            self._cgroup.remove()
+            remove_tree(self._path)
 
     async def _blocking(self, work: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._spawner, work)

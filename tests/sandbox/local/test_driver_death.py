@@ -9,11 +9,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from orchard_core.sandbox.agent_sandbox import AgentSandbox
+from orchard_core.sandbox.local.account import ROOT
+from orchard_core.sandbox.local.box import LocalBox
+from orchard_core.sandbox.local.config import LocalConfig
+from orchard_core.sandbox.local.host import open_host
+from orchard_core.sandbox.local.limits import LimitPlan
 from orchard_core.sandbox.local.provider import LocalProvider
 from orchard_core.sandbox.local.reaper import Reaped, reap
 from orchard_core.types.sandbox import SandboxSpec
@@ -157,3 +163,27 @@ def test_an_own_directory_is_closed_to_others(tmp_path: Path, mode: int) -> None
     (tmp_path / "root").chmod(mode)
     prepare_root(tmp_path / "root")
     assert (tmp_path / "root").stat().st_mode & 0o777 == 0o700
+
+
+def _children(name: str) -> list[int]:
+    lists = (path.read_text().split() for path in Path("/proc/self/task").glob("*/children"))
+    pids = [int(pid) for pids in lists for pid in pids]
+    return [pid for pid in pids if Path(f"/proc/{pid}/comm").read_text().strip() == name]
+
+
+async def test_a_creation_that_is_cancelled_while_it_starts_leaves_no_process(state: Path) -> None:
+    host = await asyncio.to_thread(open_host, LocalConfig(state_dir=str(state)))
+    with ThreadPoolExecutor(1) as spawner:
+        box = LocalBox(
+            sandbox_id="box", spec=SandboxSpec(), account=ROOT, limits=LimitPlan(), host=host,
+            spawner=spawner, timeout_s=10.0, on_destroyed=lambda: None,
+        )  # fmt: skip
+        opening = asyncio.create_task(box.open())
+        while not (box.path / "agent.sock").exists():
+            await asyncio.sleep(0)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        await box.destroy()
+    assert _children("bwrap") == []
+    assert not box.path.exists()
+    await asyncio.to_thread(host.close)
