@@ -6,6 +6,7 @@ import random
 
 from orchard_core.types.base import Record
 from orchard_core.types.rollout import Attribution, Outcome, Rollout
+from orchard_core.types.task import VerifyIn
 
 
 class RetryPolicy(Record):
@@ -50,5 +51,7 @@ class RetryPolicy(Record):
 
 
 def is_regradable(rollout: Rollout) -> bool:
-    """Its verifier failed, and the artifacts it needs were kept."""
-    return rollout.outcome is Outcome.VERIFIER_FAILED and bool(rollout.artifacts)
+    """Its verifier failed, and what it is judged on was kept; a harness's own files are not that."""
+    kept = any(item.path in rollout.task.artifacts for item in rollout.artifacts)
+    judged_apart = rollout.task.verify_in is VerifyIn.FRESH
+    return rollout.outcome is Outcome.VERIFIER_FAILED and judged_apart and kept

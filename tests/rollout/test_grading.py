@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from orchard_core import (
+    Artifact,
     Attribution,
     Evidence,
     Grading,
@@ -30,6 +31,7 @@ from orchard_core.gateway.server import Gateway
 from orchard_core.rollout.attempt import run_rollout
 from orchard_core.rollout.grading import regrade
 from orchard_core.rollout.parts import RolloutParts
+from orchard_core.rollout.retry import is_regradable
 from orchard_core.rollout.settings import PhaseLimits, RolloutSettings
 from orchard_core.testing import (
     FakeHarness,
@@ -40,6 +42,8 @@ from orchard_core.testing import (
     FakeTaskSet,
     chat,
 )
+
+from .making import make_rollout, make_task
 
 Judge = Callable[[Evidence, Grading], Awaitable[float]]
 SETTINGS = RolloutSettings(phases=PhaseLimits(cancel_s=0.2, close_s=2, verify_extra_s=5))
@@ -149,6 +153,23 @@ async def test_a_failed_verification_can_be_graded_again_without_the_agent(parts
     assert graded.trajectory == failed.trajectory
     assert isinstance(chosen.model, FakeModel)
     assert len(chosen.model.contexts) == 1
+
+
+@pytest.mark.parametrize(
+    ("kept", "verify_in", "again"),
+    [
+        ("/workspace", VerifyIn.FRESH, True),
+        ("harness:log.json", VerifyIn.FRESH, False),
+        ("/workspace", VerifyIn.SAME_SANDBOX, False),
+    ],
+)
+def test_only_what_can_be_graded_again_is_kept_from_being_run_again(
+    kept: str, verify_in: VerifyIn, again: bool
+) -> None:
+    task = make_task(artifacts=("/workspace",), verify_in=verify_in)
+    artifact = Artifact(path=kept, kind="file", sha256="0" * 64, size=1)
+    failed = make_rollout(outcome=Outcome.VERIFIER_FAILED, score=None, artifacts=(artifact,))
+    assert is_regradable(failed.model_copy(update={"task": task})) is again
 
 
 async def test_a_fresh_sandbox_holds_nothing_of_the_agents_and_is_closed(
