@@ -42,7 +42,10 @@ class Piece:
 
 def pieces(script: str) -> list[Piece]:
     """The top-level commands in order. Raises Unsure."""
-    return _Reader(script if script.endswith("\n") else script + "\n").read()
+    try:
+        return _Reader(script if script.endswith("\n") else script + "\n").read()
+    except (IndexError, RecursionError) as error:
+        raise Unsure("the script ends within a command, or nests too deeply") from error
 
 
 class _Reader:

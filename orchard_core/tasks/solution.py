@@ -71,7 +71,7 @@ def split_script(script: str) -> tuple[SolutionStep, ...]:
     text = script.replace("\r\n", "\n")
     try:
         chunks = [_chunk(piece) for piece in pieces(text)]
-    except (Unsure, IndexError, RecursionError):
+    except Unsure:
         return _whole(text)
     if chunks and chunks[-1].piece.bare.split() in (["exit"], ["exit", "0"]):
         chunks.pop()

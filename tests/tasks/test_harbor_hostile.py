@@ -128,6 +128,15 @@ def test_odd_encodings_are_read_and_told(make_task: MakeTask, data: bytes, text:
     assert bool(taskset.problems()) == (data[:1] in {b"\xff", b"\xfe", b"c"})
 
 
+@pytest.mark.parametrize("script", ["echo " + "$(" * 50_000, 'echo "$', "echo \\", "cat <<'"])
+def test_a_hostile_solution_is_played_whole(make_task: MakeTask, script: str) -> None:
+    taskset = HarborTaskSet(HarborConfig(path=make_task(**{"solution/solve.sh": script})))
+    (task,) = taskset.tasks()
+    solution = taskset.solution(task)
+    assert solution is not None
+    assert [step.command for step in solution.steps] == [script]
+
+
 def left_out(parent: Path, max_mb: int = 1024) -> str:
     taskset = HarborTaskSet(HarborConfig(path=parent, max_mb=max_mb))
     found: list[Task] = list(taskset.tasks())
