@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
@@ -62,7 +63,7 @@ def _call(entry: JsonValue) -> Call:
     return Call(
         id=_text(call.get("id")),
         name=_text(function.get("name")),
-        arguments=arguments if isinstance(arguments, str) else "{}",
+        arguments=arguments if isinstance(arguments, str) else json.dumps(arguments or {}),
     )
 
 

@@ -55,6 +55,18 @@ async def test_a_call_that_is_no_function_call_is_answered(play: Play) -> None:
     assert ran.observation() == "The call is not of a function."
 
 
+async def test_arguments_that_a_server_has_parsed_already_are_taken(play: Play) -> None:
+    function = {"name": "bash", "arguments": {"command": "echo parsed"}}
+    parsed: dict[str, Any] = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "x", "type": "function", "function": function}],
+    }
+    ran = await play(Said(message=parsed), SUBMIT)
+    assert ran.observation().startswith("parsed")
+    assert ran.result.malformed_calls == 0
+
+
 async def test_an_answer_without_a_call_is_told_what_to_do(play: Play) -> None:
     ran = await play(says("Let me think."), SUBMIT)
     assert ran.server.messages[-1]["role"] == "user"
