@@ -29,6 +29,9 @@ types: $(STAMP)
 go-check: $(STAMP)
 	@tools/go-check.sh
 
+bench: $(STAMP)
+	@for part in bench/*.py; do echo "== $$part" && $(BIN)/python $$part || exit 1; done
+
 wheels: $(STAMP)
 	@tools/wheels.sh dist
 

@@ -51,7 +51,7 @@ func readProc(pid int) (Proc, bool) {
 	return Proc{pid, number(1), number(2), number(3), start, f[0][0] == 'Z' || f[0][0] == 'X'}, true
 }
 
-// runMark returns the run id in the process's environment; known is false when it cannot be read.
+// runMark returns the run id in the process's environment; empty when there is none or it cannot be read.
 func runMark(pid int) (id string) {
 	environ, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
