@@ -23,6 +23,8 @@ LAYERS = (
     {"cli"},
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+HOME = orchard_core._HOME
+"""Where each public name lives, so that the lazy front is no way around the layers."""
 FRONT = {"__init__", "_front"}
 """The public front re-exports from every layer, lazily."""
 BY_NAME_ONLY = {("plugins", "builtin")}
@@ -42,7 +44,7 @@ def imports(path: Path) -> Iterator[str]:
             assert node.level == 0, f"{path} uses a relative import"
             yield node.module or ""
             if node.module == "orchard_core":
-                yield from (f"orchard_core.{alias.name}" for alias in node.names)
+                yield from (HOME.get(alias.name, f"orchard_core.{alias.name}") for alias in node.names)
 
 
 def part(module: str) -> str:
