@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tarfile
@@ -14,6 +15,8 @@ Links = Literal["refuse", "skip"]
 """What becomes of a symbolic link that leads out of the tree: refuse the archive, or leave the link out."""
 
 _COPY = 1 << 20
+_ODD_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR})
+"""What names that are too long, or stand for a file and a directory at once, lead to."""
 
 
 def pack(source: Path, out: BinaryIO) -> None:
@@ -39,8 +42,12 @@ def unpack(source: BinaryIO, target: Path, links: Links = "refuse") -> None:
     try:
         with tarfile.open(fileobj=source, mode="r|", encoding="utf-8", errors="surrogateescape") as archive:
             _Unpacking(target.resolve(), links).run(archive)
-    except tarfile.TarError as error:
+    except (tarfile.TarError, ValueError, OverflowError) as error:  # a header may claim any number
         raise FileError(f"what the sandbox sent is not a whole archive: {error}") from error
+    except OSError as error:
+        if error.errno not in _ODD_NAMES:
+            raise
+        raise FileError(f"what the sandbox sent holds a name that cannot be used: {error}") from error
 
 
 class _Unpacking:

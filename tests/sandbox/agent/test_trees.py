@@ -156,6 +156,22 @@ async def test_what_is_no_file_is_refused_both_ways(agent: AgentClient, tmp_path
         unpack(io.BytesIO(archive(BROKEN[name])), tmp_path / "out")
 
 
+@pytest.mark.parametrize(
+    ("name", "headers"),
+    [("a", {"mtime": "nan"}), ("a", {"mtime": "1e300"}), ("x" * 300, {}), ("a/" * 3000 + "b", {})],
+)
+def test_odd_numbers_and_names_are_errors_with_a_type(
+    tmp_path: Path, name: str, headers: dict[str, str]
+) -> None:
+    odd = tarfile.TarInfo(name)
+    odd.pax_headers = headers
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w", format=tarfile.PAX_FORMAT) as made:
+        made.addfile(odd)
+    with pytest.raises(FileError):
+        unpack(io.BytesIO(whole.getvalue()), tmp_path / "in")
+
+
 def plant_link(root: Path, outside: Path) -> None:
     root.mkdir()
     outside.mkdir()
