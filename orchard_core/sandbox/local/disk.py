@@ -29,10 +29,14 @@ async def watch_disk(sandbox: AgentSandbox, path: Path, limit: int) -> None:
 
 async def measure(path: Path) -> int:
     """Bytes on disk below `path`; files that vanish or hide meanwhile count as nothing."""
-    process = await asyncio.create_subprocess_exec(
-        "du", "-skx", "--", str(path),
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "du", "-skx", "--", str(path),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+    except OSError:  # the driver is short of descriptors or processes for a while: the limit still stands
+        return 0
     try:
         output, _ = await process.communicate()
     except asyncio.CancelledError:
