@@ -70,20 +70,22 @@ class Scheduler:
         Raises ConfigError, SandboxUnsupported and StoreError, after everything was torn down.
         """
         supervisor = asyncio.create_task(self._supervise())
+        getter = asyncio.create_task(self._results.get())
         try:
             while True:
-                getter = asyncio.create_task(self._results.get())
                 await asyncio.wait({getter, supervisor}, return_when=asyncio.FIRST_COMPLETED)
                 if not getter.done():
-                    getter.cancel()
                     break
                 yield getter.result()
+                getter = asyncio.create_task(self._results.get())
+            getter.cancel()
             while not self._results.empty():
                 yield self._results.get_nowait()
             await supervisor
         finally:
-            supervisor.cancel()
-            await asyncio.gather(supervisor, return_exceptions=True)
+            for task in (getter, supervisor):
+                task.cancel()
+            await asyncio.gather(getter, supervisor, return_exceptions=True)
 
     async def _supervise(self) -> None:
         try:
