@@ -16,9 +16,6 @@ from pathlib import Path
 
 from orchard_core.errors import (
     OrchardError,
-    RewardError,
-    SandboxError,
-    TaskError,
     VerifierFailed,
 )
 from orchard_core.reward.blobs import MemoryBlobs
@@ -113,8 +110,9 @@ async def examine(
 
     `repeats` plays of the solution tell a flaky task from a sound one; a score of at least `threshold`
     passes. A task that cannot be run is a diagnosis, never an exception. Leaving the iteration early ends
-    what is in flight.
+    what is in flight. Raises SandboxUnavailable, before any task, when the host gives no sandbox at all.
     """
+    await provider.capabilities()
     doctor = _Doctor(taskset, provider, repeats, threshold)
     gate = asyncio.Semaphore(concurrency)
 
@@ -141,7 +139,7 @@ async def attempt(
     error = ""
     try:
         score, reason = await _play(taskset, provider, task, solution)
-    except (SandboxError, TaskError, RewardError) as failure:
+    except Exception as failure:  # noqa: BLE001 - border: a task set or reward may raise anything about one task
         score, reason, error = None, _words(failure), type(failure).__name__
     return Attempt(score=score, reason=reason, error=error, duration_s=time.monotonic() - started)
 
@@ -206,7 +204,7 @@ class _Doctor:
         noop = await attempt(self.taskset, self.provider, task)
         try:
             solution = self.taskset.solution(task)
-        except TaskError as error:
+        except Exception as error:  # noqa: BLE001 - border: as in `attempt`
             return _diagnosis(task, Verdict.BROKEN, _words(error), (), noop)
         plays = [
             await attempt(self.taskset, self.provider, task, solution)
@@ -279,5 +277,7 @@ async def _run(task: Task, solution: Solution, sandbox: Sandbox) -> str:
     return first
 
 
-def _words(error: OrchardError) -> str:
+def _words(error: Exception) -> str:
+    if not isinstance(error, OrchardError):
+        return str(error)
     return f"{error.message} ({error.hint})" if error.hint else error.message

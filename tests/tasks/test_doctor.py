@@ -10,18 +10,23 @@ from pathlib import Path
 import pytest
 
 from orchard_core import (
+    Capabilities,
     Diagnosis,
+    Evidence,
+    Grading,
     HarborConfig,
     HarborTaskSet,
     Quarantine,
     Reward,
     SandboxProvider,
+    SandboxUnavailable,
     Task,
     Verdict,
     examine,
     quarantine,
     write_quarantine,
 )
+from orchard_core.testing import FakeProvider, FakeReward, FakeTaskSet
 
 CHECK = """#!/bin/sh
 if [ "$(cat /workspace/answer.txt)" = 7 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
@@ -144,3 +149,27 @@ async def test_the_quarantine_list_names_the_unsound_ones(
     assert Quarantine.model_validate(json.loads((tmp_path / "list.json").read_text())) == listed
     lines = (tmp_path / "list.txt").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines[1:]] == ["lenient", "silent"]
+
+
+async def test_a_task_set_that_breaks_on_one_task_is_a_diagnosis_of_that_task() -> None:
+    async def judge(evidence: Evidence, _: Grading) -> float:
+        return float({"write-0": 0.0}[evidence.task.id])
+
+    tasks = list(FakeTaskSet.of(2).tasks())
+    taskset = FakeTaskSet(tasks, rewards={task.id: FakeReward(judge) for task in tasks})
+    provider = FakeProvider()
+    found = {each.task_id: each async for each in examine(taskset, provider)}
+    await provider.close()
+    assert found["write-0"].noop is not None
+    assert found["write-0"].noop.score == 0.0
+    assert (found["write-1"].verdict, found["write-1"].reason) == (Verdict.BROKEN, "KeyError: 'write-1'")
+
+
+async def test_a_host_that_gives_no_sandbox_is_told_before_any_task(make_task: MakeTask) -> None:
+    class Nowhere(FakeProvider):
+        async def capabilities(self) -> Capabilities:
+            raise SandboxUnavailable("no namespaces here")
+
+    taskset = HarborTaskSet(HarborConfig(path=make_task(test=CHECK, **RIGHT)))
+    with pytest.raises(SandboxUnavailable):
+        await anext(examine(taskset, Nowhere()))
