@@ -199,14 +199,17 @@ async def test_it_ends_with_everything_it_started(launch: Launch, processes: Pro
         await client.health()
 
 
-async def test_a_call_to_a_killed_agent_fails_soon(launch: Launch, processes: Processes) -> None:
-    client = await launch()
-    call = asyncio.create_task(client.exec("sleep 30"))
-    await asyncio.sleep(0.2)
+async def test_a_call_to_a_killed_agent_fails_soon(
+    launch: Launch, processes: Processes, tmp_path: Path
+) -> None:
+    client, pid = await launch(), tmp_path / "pid"
+    call = asyncio.create_task(client.exec("echo $$ > pid; exec sleep 30", cwd=str(tmp_path)))
+    while not (pid.exists() and pid.read_text().strip()):
+        await asyncio.sleep(0.01)
     processes[0].kill()
     with pytest.raises((SandboxGone, SandboxConnectionLost)):
         await asyncio.wait_for(call, 8)
-    subprocess.run(["pkill", "-f", "^sleep 30$"], check=False)
+    os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
 async def test_figures_are_told(agent: AgentClient) -> None:
