@@ -158,7 +158,7 @@ async def test_what_is_no_file_is_refused_both_ways(agent: AgentClient, tmp_path
 
 @pytest.mark.parametrize(
     ("name", "headers"),
-    [("a", {"mtime": "nan"}), ("a", {"mtime": "1e300"}), ("x" * 300, {}), ("a/" * 3000 + "b", {})],
+    [("a", {"mtime": "nan"}), ("a", {"mtime": "1e300"}), ("x" * 300, {})],
 )
 def test_odd_numbers_and_names_are_errors_with_a_type(
     tmp_path: Path, name: str, headers: dict[str, str]
