@@ -155,6 +155,10 @@ class ScriptReward:
     async def _reward(
         self, sandbox: Sandbox, task_id: str, result: ExecResult, log: str
     ) -> tuple[float, dict[str, float]]:
+        ended = f"the verifier of {task_id} ended with exit code {result.exit_code}"
+        tail = f"its output ended with: {log[-500:]!r}"
+        if result.exit_code >= 128:  # a reward that lies there may be that of whoever killed it
+            raise VerifierFailed(f"{ended} (killed, or broken)", hint=tail)
         for name, parse in (("reward.txt", parse_text), ("reward.json", parse_json)):
             try:
                 data = await sandbox.read_bytes(f"{LOGS}/{name}", limit=REWARD_FILE_LIMIT)
@@ -163,10 +167,6 @@ class ScriptReward:
             except FileError as error:
                 raise RewardMissing(f"{name} of {task_id} cannot be read: {error.message}") from error
             return self._believe(*parse(data, f"{name} of {task_id}"), name, task_id)
-        ended = f"the verifier of {task_id} ended with exit code {result.exit_code}"
-        tail = f"its output ended with: {log[-500:]!r}"
-        if result.exit_code >= 128:
-            raise VerifierFailed(f"{ended} (killed) before it wrote a reward", hint=tail)
         raise RewardMissing(f"{ended} and wrote neither reward.txt nor reward.json in {LOGS}", hint=tail)
 
     def _believe(

@@ -164,3 +164,27 @@ async def test_code_under_test_cannot_read_the_answers(provider: SandboxProvider
     command = f"cat > {module} <<'END'\n{cheat}END"
     found = await attempt(taskset, provider, task, Solution(steps=(SolutionStep(command=command),)))
     assert found.score == 0.0
+
+
+FORGE = (
+    "for i in $(seq 400); do mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt; sleep 0.005; done"
+)
+CHEATS = {
+    "a daemon that writes the reward": f"subprocess.Popen(['setsid', 'sh', '-c', {FORGE!r}], **quiet)",
+    "a reward in the place of a killed verifier": (
+        f"subprocess.Popen(['setsid', 'sh', '-c', {FORGE!r}], **quiet); time.sleep(0.1); "
+        "os.kill(os.getppid(), 9)"
+    ),
+}
+
+
+@pytest.mark.parametrize("cheat", CHEATS, ids=lambda name: name.replace(" ", "-"))
+async def test_code_under_test_cannot_make_its_own_reward(cheat: str, provider: SandboxProvider) -> None:
+    taskset = Workbench(WorkbenchConfig(count=1, families=("fix-function",)))
+    (task,) = taskset.tasks()
+    module = str(task.metadata["outputs"][0])  # type: ignore[index]
+    silent = "quiet = dict.fromkeys(('stdin', 'stdout', 'stderr'), subprocess.DEVNULL)"
+    head = f"import os, subprocess, time\n{silent}\n"
+    command = f"cat >> {module} <<'END'\n{head}{CHEATS[cheat]}\nEND"
+    found = await attempt(taskset, provider, task, Solution(steps=(SolutionStep(command=command),)))
+    assert found.score in {0.0, None}, found.reason

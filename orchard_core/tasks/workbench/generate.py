@@ -38,16 +38,7 @@ FAMILIES: dict[str, Family] = {
 }
 """Every family by name, in the order in which they are dealt out."""
 
-TEST_SCRIPT = """#!/bin/sh
-# 0 passed, 9 failed; anything else means that the verifier broke, and then there is no reward.
-mkdir -p /logs/verifier
-python3 -I /tests/verify.py
-case $? in
-  0) echo 1 > /logs/verifier/reward.txt ;;
-  9) echo 0 > /logs/verifier/reward.txt ;;
-  *) exit 1 ;;
-esac
-"""
+TEST_SCRIPT = "#!/bin/sh\nexec python3 -I /tests/verify.py\n"
 
 
 def write_workbench(parent: Path, *, count: int, seed: int = 0, families: Sequence[str] = ()) -> list[Path]:

@@ -1,22 +1,32 @@
 """The verifier of every workbench task: it runs inside a sandbox, on the standard library alone.
 
-It reads `expected.json` beside it, and answers with its exit code: 0 passed, 9 failed, anything else means
-that the verifier itself broke. Whatever an agent may have put at an output's place (a link, a pipe, a huge
-file, odd bytes) is a failure, never a crash.
+It reads `expected.json` beside it and writes the reward itself. Whatever an agent may have put at an output's
+place (a link, a pipe, a huge file, odd bytes) is a failure, never a crash.
+
+Code under test runs as the same user, so it could write a reward too, or look here for the answers. It can do
+neither: this process cannot be looked into, everything the code has started is dead before the reward is
+written, and where the code kills or breaks this process, its exit code says so and no reward is believed.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
 import os
+import shutil
+import signal
 import stat
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
-FAILED = 9
 LIMIT = 4 << 20
+LOGS = "/logs/verifier"
+BROKEN = 255
+DUMPABLE, SUBREAPER = 4, 36
 
 RUNNER = """
 import importlib.util, json, sys
@@ -26,6 +36,41 @@ module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 print(json.dumps([getattr(module, name)(*args) for name, args in cases]))
 """
+
+
+def shield() -> None:
+    """Nobody may read this process's memory, and what its children leave behind becomes its own."""
+    prctl = ctypes.CDLL(None).prctl
+    if prctl(DUMPABLE, 0, 0, 0, 0) or prctl(SUBREAPER, 1, 0, 0, 0):
+        raise OSError("the verifier cannot protect itself")
+
+
+def sweep() -> None:
+    """Kill every process below this one, those that left their session too."""
+    while below := [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if is_ours(pid)]:  # noqa: PTH208
+        for pid in below:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def is_ours(pid: int) -> bool:
+    """Whether this process is the parent: a subreaper becomes that of all orphans below it."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return int(fields[1]) == os.getpid()
+
+
+def write_reward(reward: int) -> None:
+    """The only reward there is, whatever else lies in its place."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(LOGS) if os.path.islink(LOGS) else shutil.rmtree(LOGS)  # noqa: PTH108, PTH114
+    os.makedirs(LOGS)  # noqa: PTH103
+    with open(f"{LOGS}/reward.txt", "w", encoding="ascii") as file:  # noqa: PTH123
+        file.write(f"{reward}\n")
 
 
 class Wrong(Exception):
@@ -107,6 +152,8 @@ def check_python(path: str, value: list[list[Any]]) -> None:
         raise Wrong("does not come to an end") from None
     except ValueError:
         raise Wrong("cannot be imported, or one of its functions fails") from None
+    finally:
+        sweep()
     if answers != [result for _, _, result in value]:
         raise Wrong("gives wrong answers")
 
@@ -121,8 +168,9 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
 }
 
 
-def main() -> int:
+def main() -> None:
     """Judge every output."""
+    shield()
     place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "expected.json")  # noqa: PTH100, PTH118, PTH120
     with open(place, encoding="utf-8") as file:  # noqa: PTH123
         expected = json.load(file)
@@ -135,8 +183,13 @@ def main() -> int:
             failed += 1
             sys.stdout.write(f"{path} {error}\n")
     sys.stdout.write(f"{len(expected['outputs']) - failed} of {len(expected['outputs'])} outputs are right\n")
-    return FAILED if failed else 0
+    write_reward(0 if failed else 1)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        main()
+    except BaseException:  # noqa: BLE001 - border: whatever broke, no reward that lies there may count
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(BROKEN)
