@@ -185,7 +185,8 @@ func (r *Run) feed() {
 func (r *Run) supervise(exited <-chan syscall.WaitStatus) {
 	var limit <-chan time.Time
 	if r.spec.Timeout > 0 {
-		timer := time.NewTimer(time.Duration(r.spec.Timeout * float64(time.Second)))
+		seconds := min(r.spec.Timeout, maxTimeout) // more would wrap round to no time at all
+		timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
 		defer timer.Stop()
 		limit = timer.C
 	}

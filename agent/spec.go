@@ -14,6 +14,7 @@ const (
 	specMax        = 16 << 20
 	outputDefault  = 16 << 20
 	outputMax      = 1 << 30
+	maxTimeout     = 9e9 // seconds, almost three centuries: what a time.Duration can hold
 )
 
 // ExecSpec is what to run. Exactly one of Argv and Script is set.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/tar"
-	"errors"
 	"io"
 	"io/fs"
 	"net/http"
@@ -124,10 +123,36 @@ func (t *treeWalk) file(name string) error {
 	if err := t.header(name, info, ""); err != nil {
 		return err
 	}
-	content := struct{ io.Reader }{io.LimitReader(file, info.Size())}
-	n, err := io.CopyBuffer(struct{ io.Writer }{t.archive}, content, t.buffer)
-	if err == nil && n < info.Size() {
-		return errors.New("a file shrank while it was read: " + name)
+	content := &steadyReader{file: file, left: info.Size()}
+	_, err = io.CopyBuffer(struct{ io.Writer }{t.archive}, content, t.buffer)
+	if content.padded {
+		t.skipped++
 	}
 	return err
+}
+
+// steadyReader gives exactly the bytes that the header promised, whatever others do to the file meanwhile: zeros stand
+// for what went away or cannot be read.
+type steadyReader struct {
+	file   io.Reader
+	left   int64
+	padded bool
+}
+
+func (s *steadyReader) Read(p []byte) (int, error) {
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	p = p[:min(int64(len(p)), s.left)]
+	n := 0
+	if !s.padded {
+		n, _ = s.file.Read(p)
+	}
+	if n == 0 {
+		s.padded = true
+		clear(p)
+		n = len(p)
+	}
+	s.left -= int64(n)
+	return n, nil
 }

@@ -210,7 +210,10 @@ def parse_json(data: bytes, where: str) -> tuple[float, dict[str, float]]:
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TypeError(value)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
     if not math.isfinite(number):
         raise ValueError(value)
     return number

@@ -141,8 +141,11 @@ async def test_a_reward_is_read_from_text_or_json(
 
 @pytest.mark.parametrize(
     "content",
-    ["", "passed", "nan", "inf", "1e999", "true", "1.5", "-1", "1 0", "[1]", '{"a": 1, "b": 1}', "9" * 70000],
-    ids=lambda text: text[:12] or "empty",
+    [
+        *("", "passed", "nan", "inf", "1e999", "true", "1.5", "-1", "1 0", "[1]", '{"a": 1, "b": 1}'),
+        *("9" * 400, "9" * 5000, "9" * 70000, '{"reward": 1, "style": ' + "9" * 400 + "}", "[" * 60000),
+    ],
+    ids=lambda text: f"{text[:12]} of {len(text)}" if text else "empty",
 )
 @pytest.mark.parametrize("name", ["reward.txt", "reward.json"])
 async def test_a_reward_that_cannot_be_believed_is_missing_not_zero(

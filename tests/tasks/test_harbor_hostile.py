@@ -72,6 +72,22 @@ def test_a_hostile_directory_is_left_out_with_its_reason(
         ({"task.toml": "not = [toml"}, "not TOML"),
         ({"task.toml": "[agent]\ntimeout_sec = -1\n"}, "agent.timeout_sec"),
         ({"task.toml": '[environment]\nmemory = "lots"\n'}, "not a size"),
+        ({"task.toml": f'[environment]\nmemory = "{"9" * 400}T"\n'}, "not a size"),
+        ({"task.toml": f"[environment]\nmemory_mb = {2**63}\n"}, "environment.memory_mb"),
+        ({"task.toml": f'[environment]\nstorage = "{2**63}"\n[agent]\ntimeout_sec = inf\n'}, "timeout_sec"),
+        ({"task.toml": "[environment]\ncpus = inf\n"}, "environment.cpus"),
+        ({"task.toml": "[verifier]\ntimeout_sec = 1e300\n"}, "verifier.timeout_sec"),
+        ({"task.toml": "[orchard]\nreward_range = [nan, nan]\n"}, "reward_range"),
+        ({"task.toml": "[orchard]\nreward_range = [0, inf]\n"}, "reward_range"),
+        ({"task.toml": "[orchard]\nreward_range = [1, 0]\n"}, "reward_range"),
+        ({"task.toml": f"number = {'9' * 5000}\n"}, "not TOML"),
+        ({"task.toml": f"deep = {'[' * 5000}{']' * 5000}\n"}, "not TOML"),
+        ({"task.toml": '[orchard]\nfiles = "a\\u0000b"\n'}, "outside the task directory"),
+        ({"task.toml": '[environment]\nworkdir = "/a\\u0000b"\n'}, "NUL"),
+        ({"task.toml": 'artifacts = ["/a\\u0000b"]\n'}, "absolute path of its own"),
+        ({"task.toml": '[environment.env]\n"A=B" = "x"\n'}, "environment.env"),
+        ({"task.toml": '[verifier.env]\n"" = "x"\n'}, "verifier.env"),
+        ({"task.toml": '[environment.env]\nA = "\\u0000"\n'}, "environment.env"),
         ({"task.toml": '[environment]\nnetwork_mode = "allowlist"\n'}, "without allowed_hosts"),
         ({"task.toml": '[environment]\nworkdir = "here"\n'}, "not absolute"),
         ({"task.toml": '[environment]\nworkdir = "/tests"\n'}, "belongs to the tests"),
@@ -104,6 +120,13 @@ def test_a_name_that_cannot_be_an_id_is_left_out(make_task: MakeTask, name: str)
     told = left_out(good.parent)
     assert "cannot be a task's name" in told
     assert told.isprintable()
+
+
+def test_links_in_a_circle_cost_no_other_task(make_task: MakeTask) -> None:
+    root = make_task("circle")
+    (root / "tests" / "circle").symlink_to("circle")
+    good = make_task("good")
+    assert "good" in {task.id for task in HarborTaskSet(HarborConfig(path=good.parent)).tasks()}
 
 
 def test_links_within_the_directory_are_fine(make_task: MakeTask) -> None:

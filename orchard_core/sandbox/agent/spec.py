@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import struct
 from collections.abc import Mapping, Sequence
@@ -58,6 +59,8 @@ def frame(
             raise ConfigError(
                 f"a time-out of {timeout} s leaves a command no time", hint="use None for no limit"
             )
+        if not math.isfinite(timeout):
+            raise ConfigError(f"a time-out of {timeout} s is no number", hint="use None for no limit")
         spec["timeout"] = timeout
     if user:
         spec["user"] = user

@@ -180,10 +180,13 @@ class LocalBox:
     def _launch(self, token: str) -> None:
         assert self._plan is not None
         host = self._host
-        with self._changing:
-            self._launched = launch(
-                host.bwrap, self._plan, self._path, token, self._limits, self._cgroup, host.seccomp
-            )
+        try:
+            with self._changing:
+                self._launched = launch(
+                    host.bwrap, self._plan, self._path, token, self._limits, self._cgroup, host.seccomp
+                )
+        except OSError as error:  # such as no file descriptors left in this process
+            raise SandboxCreateFailed(f"sandbox {self._id} did not start: {error}") from error
 
     def _remove(self) -> None:
         with self._changing:

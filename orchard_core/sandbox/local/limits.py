@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 import resource
@@ -16,6 +15,10 @@ from orchard_core.types.sandbox import SandboxSpec
 _MIB = 1 << 20
 _SMALLEST_MEMORY_MB = 48
 """Below this the agent itself could not live under an rlimit."""
+_SMALLEST_CPU = 0.01
+"""The kernel gives no smaller share of its period."""
+_LARGEST = {"memory": 1 << 40, "cpu": 10_000, "pids": 1 << 22, "disk": 1 << 40}
+"""The kernel wraps or refuses numbers not far beyond: a memory limit of 2**64 bytes would be one of 0."""
 _NOFILE = 65536
 _MENDS = {
     "memory": "leave memory_mb out",
@@ -58,8 +61,9 @@ def enforcers(cgroup_limits: Mapping[str, str]) -> dict[str, str]:
 def plan_limits(spec: SandboxSpec, config: LocalConfig, by: Mapping[str, str]) -> LimitPlan:
     """Divide the spec's limits among their enforcers. Raises SandboxUnsupported for one that has none."""
     asked = {"memory": spec.memory_mb, "cpu": spec.cpu, "pids": spec.pids, "disk": spec.disk_mb}
-    wanted = {name: float(value) for name, value in asked.items() if value is not None}
-    _check(wanted, by)
+    given = {name: value for name, value in asked.items() if value is not None}
+    _check(given, by)
+    wanted = {name: float(value) for name, value in given.items()}
     if "memory" not in wanted and config.default_memory_mb is not None:
         wanted["memory"] = config.default_memory_mb
     if "pids" not in wanted and config.default_pids is not None and "pids" in by:
@@ -81,8 +85,11 @@ def plan_limits(spec: SandboxSpec, config: LocalConfig, by: Mapping[str, str]) -
 
 def _check(wanted: Mapping[str, float], by: Mapping[str, str]) -> None:
     for name, value in wanted.items():
-        if not (math.isfinite(value) and value > 0):
-            raise SandboxUnsupported(f"a {name} limit of {value:g} makes no sandbox", hint=_MENDS[name])
+        if not 0 < value <= _LARGEST[name] or (name == "cpu" and value < _SMALLEST_CPU):
+            raise SandboxUnsupported(
+                f"a {name} limit of {str(value)[:40]} makes no sandbox",
+                hint=f"give at most {_LARGEST[name]}, or {_MENDS[name]}",
+            )
         if name not in by:
             raise SandboxUnsupported(
                 f"nothing on this host can hold a sandbox to its {name} limit", hint=_DELEGATE + _MENDS[name]

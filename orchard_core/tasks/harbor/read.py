@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import tomllib
@@ -100,12 +101,12 @@ def _check_layout(root: Path) -> None:
 def _parse(text: str, root: Path) -> TaskToml:
     try:
         return TaskToml.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise TaskInvalid(f"{root.name}/task.toml is not TOML: {error}") from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         raise TaskInvalid(f"{root.name}/task.toml: {key}: {first['msg']}") from error
+    except (ValueError, RecursionError) as error:  # a number of too many digits, tables nested too deep
+        raise TaskInvalid(f"{root.name}/task.toml is not TOML: {error}") from error
 
 
 def _check_supported(root: Path, toml: TaskToml) -> None:
@@ -123,7 +124,7 @@ def _check_supported(root: Path, toml: TaskToml) -> None:
 
 def _check_inside(root: Path, *names: str) -> None:
     for name in names:
-        if not (root / name).resolve().is_relative_to(root.resolve()):
+        if "\0" in name or not Path(os.path.realpath(root / name)).is_relative_to(root.resolve()):
             raise TaskInvalid(f"{root.name}/task.toml: {name!r} lies outside the task directory")
 
 
@@ -132,8 +133,10 @@ def _spec(root: Path, toml: TaskToml, config: HarborConfig) -> tuple[SandboxSpec
     env, remarks = resolve(environment.env, config.pass_env, "environment.env")
     image = _image(root, toml)
     workdir = environment.workdir or _dockerfile_workdir(root) or "/workspace"
-    if not workdir.startswith("/"):
-        raise TaskInvalid(f"{root.name}/task.toml: environment.workdir {workdir!r} is not absolute")
+    if not workdir.startswith("/") or "\0" in workdir:
+        raise TaskInvalid(
+            f"{root.name}/task.toml: environment.workdir {workdir!r} is not absolute, or holds a NUL byte"
+        )
     spec = SandboxSpec(
         image=image,
         cpu=environment.cpus,
@@ -185,7 +188,7 @@ def _verification(toml: TaskToml, spec: SandboxSpec) -> tuple[VerifyIn, tuple[st
     listed = [entry.source if isinstance(entry, ArtifactEntry) else entry for entry in toml.artifacts]
     paths = [*listed, *toml.orchard.artifacts]
     for path in paths:
-        if not path.startswith("/") or overlaps(path, RESERVED):
+        if not path.startswith("/") or "\0" in path or overlaps(path, RESERVED):
             raise TaskInvalid(
                 f"artifact {path!r} is not an absolute path of its own",
                 hint=f"name an absolute path; {', '.join(RESERVED)} belong to the tests",

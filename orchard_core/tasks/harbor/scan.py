@@ -68,7 +68,8 @@ def _fingerprint(root: Path, path: Path, left: int, max_mb: int) -> tuple[bytes,
 
 def _link(root: Path, path: Path) -> bytes:
     target = path.readlink()
-    inside = not target.is_absolute() and path.resolve().is_relative_to(root.resolve())
+    end = Path(os.path.realpath(path))  # unlike Path.resolve, which may raise where links go in circles
+    inside = not target.is_absolute() and end.is_relative_to(root.resolve())
     if not inside:
         raise TaskInvalid(
             f"{printable(path)} is a link that leaves the task directory",

@@ -5,11 +5,12 @@ Keys we do not know are kept apart so that they can be told to the user instead 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, JsonValue
 
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?\s*$", re.IGNORECASE)
 _MIB = {"": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024}
@@ -18,16 +19,35 @@ _MIB = {"": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1
 def mebibytes(text: str) -> int:
     """`2G`, `512M`, `1.5GiB` or plain bytes, in MiB, at least 1. Raises ValueError."""
     match = _SIZE.match(text)
-    if match is None:
-        raise ValueError(f"{text!r} is not a size such as 512M or 2G")
-    return max(1, round(float(match[1]) * _MIB[match[2].lower()]))
+    size = float(match[1]) * _MIB[match[2].lower()] if match else math.inf
+    if not math.isfinite(size):
+        raise ValueError(f"{text[:40]!r} is not a size such as 512M or 2G")
+    return max(1, round(size))
 
 
 def _user(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _ordered(span: tuple[float, float]) -> tuple[float, float]:
+    if span[0] >= span[1]:
+        raise ValueError("the smallest comes before the largest")
+    return span
+
+
+def _environment(env: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(f"{name!a} or its value is nothing that an environment can hold")
+    return env
+
+
+Environment = Annotated[Mapping[str, str], AfterValidator(_environment)]
 User = Annotated[str | None, BeforeValidator(_user)]
+Size = Annotated[int | None, Field(gt=0, le=1 << 40)]
+SizeText = Annotated[Size, BeforeValidator(lambda v: mebibytes(v) if isinstance(v, str) else v)]
+LONGEST_S = 1e9
+"""A limit beyond this is a slip, and more than a clock of nanoseconds can count comes soon after it."""
 
 
 class Section(BaseModel):
@@ -49,7 +69,7 @@ class Section(BaseModel):
 class AgentSection(Section):
     """`[agent]`"""
 
-    timeout_sec: float | None = Field(default=None, gt=0)
+    timeout_sec: float | None = Field(default=None, gt=0, le=LONGEST_S)
     """Wall-clock limit of the agent, seconds."""
     user: User = None
     """Whom the agent's commands run as."""
@@ -58,9 +78,9 @@ class AgentSection(Section):
 class VerifierSection(Section):
     """`[verifier]`"""
 
-    timeout_sec: float = Field(default=600.0, gt=0)
+    timeout_sec: float = Field(default=600.0, gt=0, le=LONGEST_S)
     """Wall-clock limit of the tests, seconds."""
-    env: Mapping[str, str] = {}
+    env: Environment = {}
     """Environment of the tests; `${NAME}` and `${NAME:-default}` refer to the driver's own."""
     user: User = None
     """Whom the tests run as."""
@@ -71,7 +91,7 @@ class VerifierSection(Section):
 class SolutionSection(Section):
     """`[solution]`"""
 
-    env: Mapping[str, str] = {}
+    env: Environment = {}
     """Environment of the solution."""
 
 
@@ -82,17 +102,15 @@ class EnvironmentSection(Section):
     """A ready image."""
     build_timeout_sec: float | None = None
     """For builders of images; nothing here builds."""
-    cpus: float | None = Field(default=None, gt=0)
+    cpus: float | None = Field(default=None, gt=0, le=10_000)
     """CPU cores."""
-    memory_mb: int | None = Field(default=None, gt=0)
+    memory_mb: Size = None
     """Memory, MiB."""
-    storage_mb: int | None = Field(default=None, gt=0)
+    storage_mb: Size = None
     """Disk, MiB."""
-    memory: Annotated[int | None, BeforeValidator(lambda v: mebibytes(v) if isinstance(v, str) else v)] = None
+    memory: SizeText = None
     """The retired form of memory_mb, such as `2G`."""
-    storage: Annotated[int | None, BeforeValidator(lambda v: mebibytes(v) if isinstance(v, str) else v)] = (
-        None
-    )
+    storage: SizeText = None
     """The retired form of storage_mb."""
     gpus: int = 0
     """GPUs; a task that needs one is left out."""
@@ -102,7 +120,7 @@ class EnvironmentSection(Section):
     """Hosts for `allowlist`."""
     allow_internet: bool | None = None
     """The retired form of network_mode."""
-    env: Mapping[str, str] = {}
+    env: Environment = {}
     """Environment of every command."""
     workdir: str | None = None
     """Where commands run."""
@@ -139,9 +157,9 @@ class OrchardSection(Section):
     Empty: nothing."""
     setup: str = "environment/setup.sh"
     """Script, relative to the task, run inside the sandbox in the workdir before the agent starts."""
-    setup_timeout_sec: float = Field(default=120.0, gt=0)
+    setup_timeout_sec: float = Field(default=120.0, gt=0, le=LONGEST_S)
     """Limit of the set-up script, seconds."""
-    reward_range: tuple[float, float] = (0.0, 1.0)
+    reward_range: Annotated[tuple[FiniteFloat, FiniteFloat], AfterValidator(_ordered)] = (0.0, 1.0)
     """Smallest and largest reward that is believed."""
     steps: tuple[OrchardStep, ...] = ()
     """The solution as commands with thoughts; before solution/solve.sh when both are there."""

@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from orchard_core.errors import CommandNotFound, CwdMissing, ExecError, ExecForgotten, NoShell, UserUnknown
+from orchard_core.errors import (
+    CommandNotFound,
+    ConfigError,
+    CwdMissing,
+    ExecError,
+    ExecForgotten,
+    NoShell,
+    UserUnknown,
+)
 from orchard_core.sandbox.agent import AgentClient, new_run_id
 
 Launch = Callable[..., Awaitable[AgentClient]]
@@ -343,3 +351,14 @@ async def test_a_missing_shell_by_name_is_an_error(launch: Launch, scratch: list
     client = await launch(prefix=scratch, agent="/agent", directory="/sockets")
     with pytest.raises(NoShell):
         await client.exec("echo hi")
+
+
+async def test_a_time_out_beyond_any_clock_is_no_time_out(agent: AgentClient) -> None:
+    result = await agent.exec("sleep 0.05; echo done", timeout=1e300)
+    assert (result.timed_out, result.stdout) == (False, b"done\n")
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), float("inf"), 0.0, -1.0])
+async def test_a_time_out_that_is_no_time_is_refused(agent: AgentClient, timeout: float) -> None:
+    with pytest.raises(ConfigError, match="time-out"):
+        await agent.exec("echo hi", timeout=timeout)

@@ -232,3 +232,12 @@ async def test_a_large_tree_costs_no_memory(agent: AgentClient, tmp_path: Path) 
     await agent.download(str(tmp_path / "inside"), tmp_path / "back")
     assert (tmp_path / "back/large").read_bytes() == (source / "large").read_bytes()
     assert (await agent.metrics()).rss_bytes < 30e6
+
+
+async def test_a_file_with_fewer_bytes_than_it_promised_costs_no_other(
+    agent: AgentClient, tmp_path: Path
+) -> None:
+    """A background process may cut a file short meanwhile. Files of /sys promise 4096 bytes and give few."""
+    await agent.download("/sys/class/net/lo/statistics", tmp_path / "back")
+    assert {"rx_bytes", "tx_bytes"} <= set(names(tmp_path / "back"))
+    assert (tmp_path / "back/rx_bytes").read_bytes().rstrip(b"\0").strip().isdigit()

@@ -10,6 +10,7 @@ from orchard_core.errors import SandboxUnavailable, SandboxUnsupported
 from orchard_core.sandbox.local.bubblewrap import OLDEST, find_bwrap, version_of
 from orchard_core.sandbox.local.config import LocalConfig
 from orchard_core.sandbox.local.diagnose import unavailable
+from orchard_core.sandbox.local.limits import plan_limits
 from orchard_core.sandbox.local.provider import LocalProvider
 from orchard_core.sandbox.local.state import prepare_root
 from orchard_core.types.sandbox import Mount, Network, NetworkMode, SandboxSpec
@@ -137,3 +138,22 @@ async def test_a_mount_that_bubblewrap_cannot_make_says_why(provider: LocalProvi
     with pytest.raises(SandboxCreateFailed, match="did not start"):
         await provider.create(SandboxSpec(mounts=(Mount(source="/usr", target="/etc/passwd/x"),)))
     assert list(state.glob("drivers/*/boxes/*")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("memory_mb", 2**63 - 1),
+        ("memory_mb", 10**400),
+        ("disk_mb", 2**63 - 1),
+        ("pids", 2**31),
+        ("cpu", 1e300),
+        ("cpu", 1e-300),
+        ("cpu", float("nan")),
+        ("cpu", float("inf")),
+    ],
+)
+def test_a_limit_that_the_kernel_would_wrap_or_refuse_is_refused_first(name: str, value: float) -> None:
+    spec = SandboxSpec.model_validate({name: value})
+    with pytest.raises(SandboxUnsupported, match="makes no sandbox"):
+        plan_limits(spec, LocalConfig(), dict.fromkeys(("memory", "cpu", "pids", "disk"), "cgroup-v1"))
