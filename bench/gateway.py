@@ -1,6 +1,6 @@
 """Added time per call: the gateway beside a bare aiohttp pass-through proxy, against one instant upstream.
 
-    python bench/gateway.py [--calls 2000] [--turns 20]
+    python bench/gateway.py [--calls 2000] [--turns 10] [--json]
 
 Every part runs in a process of its own. A call is a chat completion of a conversation that grows from 2 to
 2 x TURNS messages of 500 bytes. `added` is what a way takes per call (the median at 1, by throughput at
@@ -9,13 +9,13 @@ Every part runs in a process of its own. A call is a chat completion of a conver
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import multiprocessing
 import os
 import statistics
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
@@ -23,10 +23,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import uvloop
+from bench.table import Of, Table, at_least, at_most, options, run_as_product
 
 BOUND = 1.5
 """The gateway may add so many times what the bare proxy adds."""
+STEADY = 0.8
+"""No collapse: with 200 under way at least so many times the calls per second of one at a time."""
 
 REPLY = json.dumps(
     {
@@ -110,8 +112,8 @@ async def serve_gateway(ready: Callable[[Any], None], upstream: int) -> None:
         await asyncio.Event().wait()
 
 
-def run_server(serve: Callable[..., Awaitable[None]], pipe: Connection, upstream: int) -> None:
-    uvloop.run(serve(pipe.send, upstream))  # type: ignore[arg-type]
+def run_server(serve: Callable[..., Coroutine[Any, Any, None]], pipe: Connection, upstream: int) -> None:
+    run_as_product(serve(pipe.send, upstream))
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class Way:
 
 
 @contextmanager
-def server(serve: Callable[..., Awaitable[None]], upstream: int = 0) -> Iterator[Way]:
+def server(serve: Callable[..., Coroutine[Any, Any, None]], upstream: int = 0) -> Iterator[Way]:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=run_server, args=(serve, theirs, upstream), daemon=True)
@@ -213,7 +215,7 @@ def cpu_seconds(pid: int) -> float:
 def measure(way: Way, clients: int, calls: int, turns: int) -> Load:
     """One run, with what the server's process used."""
     before = cpu_seconds(way.pid)
-    run = uvloop.run(load(way.port, way.keys, clients, calls, turns))
+    run = run_as_product(load(way.port, way.keys, clients, calls, turns))
     return replace(run, cpu=(cpu_seconds(way.pid) - before) / len(run.times))
 
 
@@ -226,13 +228,14 @@ def best(ways: dict[str, Way], clients: int, calls: int, turns: int, rounds: int
     return {name: min(made, key=lambda run: run.mean) for name, made in runs.items()}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+def main() -> int:
+    parser = options(__doc__)
     parser.add_argument("--calls", type=int, default=2000, help="calls per run")
     parser.add_argument("--turns", type=int, default=10, help="turns of a conversation")
     parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the least disturbed counts")
-    options = parser.parse_args()
-    failed = False
+    given = parser.parse_args()
+    table = Table("gateway", as_json=given.json)
+    rates = {}
     with (
         server(serve_upstream) as upstream,
         server(serve_proxy, upstream.port) as proxy,
@@ -240,26 +243,39 @@ def main() -> None:
     ):
         for clients in (1, 200):
             ways = {"straight": upstream, "bare proxy": proxy, "gateway": gateway}
-            best(ways, clients, 200, options.turns, 1)
-            failed |= report(clients, best(ways, clients, options.calls, options.turns, options.rounds))
-    raise SystemExit(1 if failed else 0)
+            best(ways, clients, 200, given.turns, 1)
+            runs = best(ways, clients, given.calls, given.turns, given.rounds)
+            report(table, clients, runs)
+            rates[clients] = 1 / runs["gateway"].mean
+    table.row(
+        "calls, 200 at once",
+        rates[200],
+        "1/s",
+        peer="calls, one at a time",
+        beside=rates[1],
+        asked=at_least(STEADY, Of.RATIO),
+    )
+    return table.end()
 
 
-def report(clients: int, runs: dict[str, Load]) -> bool:
-    """Print one table; True when the bound is broken."""
-    straight = runs["straight"]
-    print(f"\n{clients} at once: {len(straight.times)} calls")
-    columns = ("p50 ms", "p99 ms", "calls/s", "added ms", "server CPU ms")
-    print(" " * 12 + "".join(f"{column:>15}" for column in columns))
-    added = {}
+def report(table: Table, clients: int, runs: dict[str, Load]) -> None:
+    """The figure, and what lies behind it."""
+    straight = runs["straight"].cost(clients)
+    added = {name: (run.cost(clients) - straight) * 1e3 for name, run in runs.items()}
+    table.row(
+        f"added per call, {clients} at once",
+        added["gateway"],
+        "ms",
+        peer="a bare aiohttp proxy adds",
+        beside=added["bare proxy"],
+        asked=at_most(BOUND, Of.RATIO),
+    )
     for name, run in runs.items():
-        added[name] = run.cost(clients) - straight.cost(clients)
-        figures = (run.p50 * 1e3, run.p99 * 1e3, 1 / run.mean, added[name] * 1e3, run.cpu * 1e3)
-        print(f"{name:12}" + "".join(f"{figure:15.3f}" for figure in figures))
-    ratio = added["gateway"] / added["bare proxy"]
-    print(f"the gateway adds {ratio:.2f} x what the bare proxy adds (bound {BOUND})")
-    return ratio > BOUND
+        table.note(
+            f"{name:10} p50 {run.p50 * 1e3:8.3f} ms  p99 {run.p99 * 1e3:8.3f} ms  "
+            f"{1 / run.mean:7.0f} calls/s  server CPU {run.cpu * 1e3:.3f} ms a call"
+        )
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """What a whole rollout costs beside the bare calls it is made of.
 
-    python bench/rollout.py [--rollouts 200] [--turns 10] [--concurrency 200] [--sandbox local]
+    python bench/rollout.py [--rollouts 200] [--turns 10] [--concurrency 200] [--sandbox local] [--json]
 
 Ceiling: the same number of sandboxes, and in each the same commands by bare `sandbox.exec` and the same
 requests, byte for byte, by bare HTTP posts to a gateway session with an instant model. Measured: the same
@@ -12,14 +12,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import aiohttp
-import uvloop
 
+from bench.table import Of, Table, at_least, options, run_as_product
 from orchard_core import Limits, Model, Rollout, SandboxProvider, SessionContext, Task
 from orchard_core.gateway.scripted import Reply, ReplyCall, ScriptedModel
 from orchard_core.gateway.server import Gateway
@@ -31,17 +32,20 @@ TARGET = 0.70
 COMMAND = "echo ready"
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--rollouts", type=int, default=200)
-    options.add_argument("--turns", type=int, default=10)
-    options.add_argument("--concurrency", type=int, default=200)
-    options.add_argument("--sandbox", default="local")
-    options.add_argument("--repeat", type=int, default=2)
-    uvloop.run(compare(options.parse_args()))
+def main() -> int:
+    parser = options(__doc__)
+    parser.add_argument("--rollouts", type=int, default=200)
+    parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--concurrency", type=int, default=200)
+    parser.add_argument("--sandbox", default="local")
+    parser.add_argument("--repeat", type=int, default=2)
+    given = parser.parse_args()
+    table = Table("rollout", as_json=given.json)
+    run_as_product(compare(table, given))
+    return table.end()
 
 
-async def compare(given: argparse.Namespace) -> None:
+async def compare(table: Table, given: argparse.Namespace) -> None:
     """Measure both, alternating so that a busy machine hits both alike."""
     model = instant_model(given.turns)
     bodies = await recorded_bodies(given, model)
@@ -49,10 +53,10 @@ async def compare(given: argparse.Namespace) -> None:
     for _ in range(given.repeat):
         bare.append(await measure_bare(given, model, bodies))
         whole.append(await measure_whole(given, model))
-    print(f"{given.rollouts} rollouts x {given.turns} turns, {given.concurrency} at once, on {given.sandbox}")
-    print(f"ceiling: {max(bare):7.1f} turns/s (bare exec and bare gateway calls)")
-    print(f"rollout: {max(whole):7.1f} turns/s")
-    print(f"ratio:   {max(whole) / max(bare):7.2f} (target {TARGET})")
+    name = f"turns of {given.rollouts} rollouts"
+    peer = "bare exec and bare gateway calls"
+    table.row(name, max(whole), "1/s", peer=peer, beside=max(bare), asked=at_least(TARGET, Of.RATIO))
+    table.note(f"{given.turns} turns each, {given.concurrency} at once, on {given.sandbox}")
 
 
 def instant_model(turns: int) -> Model:
@@ -146,4 +150,4 @@ async def run_all(given: argparse.Namespace, model: Model) -> list[Rollout]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Start-up of the command line beside the interpreter's own: `python bench/startup.py`."""
+"""Start-up of the command line beside the interpreter's own: `python bench/startup.py [--json]`."""
 
 from __future__ import annotations
 
@@ -8,35 +8,45 @@ import sys
 import time
 from pathlib import Path
 
+from bench.table import Bound, Table, at_most, options
+
 RUNS = 15
-ORCHARD = Path(sys.executable).with_name("orchard")
-BARE = "import typer\napp = typer.Typer()\napp.command()(lambda: None)\napp(['--help'])"
-CASES = {
-    "python -c pass": ([sys.executable, "-c", "pass"], None),
-    "a bare typer --help": ([sys.executable, "-c", BARE], None),
-    "orchard --help": ([str(ORCHARD), "--help"], 250),
-    "orchard plugins": ([str(ORCHARD), "plugins"], 400),
+ORCHARD = str(Path(sys.executable).with_name("orchard"))
+PASS = [sys.executable, "-c", "pass"]
+TYPER = [
+    sys.executable,
+    "-c",
+    "import typer\napp = typer.Typer()\napp.command()(lambda: None)\napp(['--help'])",
+]
+CASES: dict[str, tuple[list[str], Bound | None]] = {
+    "python -c pass": (PASS, None),
+    "a bare typer --help": (TYPER, None),
+    "orchard --help": ([ORCHARD, "--help"], at_most(250)),
+    "orchard plugins": ([ORCHARD, "plugins"], at_most(400)),
 }
 
 
-def median_ms(command: list[str]) -> float:
-    """Median wall time in milliseconds, after one warm-up run."""
-    times = []
-    for _ in range(RUNS + 1):
-        begin = time.perf_counter()
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-        times.append((time.perf_counter() - begin) * 1000)
-    return statistics.median(times[1:])
+def once_ms(command: list[str]) -> float:
+    """Wall time of one run in milliseconds."""
+    begin = time.perf_counter()
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return (time.perf_counter() - begin) * 1000
 
 
-def main() -> None:
-    floor = 0.0
-    for name, (command, asked) in CASES.items():
-        taken = median_ms(command)
-        floor = floor or taken
-        goal = f"asked <= {asked} ms" if asked else "floor"
-        print(f"{name:24} {taken:7.0f} ms   {taken / floor:5.1f} x python -c pass   {goal}")
+def main() -> int:
+    table = Table("startup", as_json=options(__doc__).parse_args().json)
+    taken: dict[str, list[float]] = {name: [] for name in CASES}
+    for _ in range(RUNS + 1):  # they take turns, so that a disturbance meets all; the first round warms up
+        for name, (command, _) in CASES.items():
+            taken[name].append(once_ms(command))
+    middle = {name: statistics.median(times[1:]) for name, times in taken.items()}
+    for name, (_, asked) in CASES.items():
+        for peer in ("python -c pass", "a bare typer --help"):
+            if asked or (name, peer) == ("a bare typer --help", "python -c pass"):
+                bound = asked if peer == "python -c pass" else None
+                table.row(name, middle[name], "ms", peer=peer, beside=middle[peer], asked=bound)
+    return table.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,6 +1,6 @@
 """Durable rollouts a second, beside the floor: the same bytes written raw and synced in batches.
 
-    python bench/store.py [--seconds 4] [--dir DIRECTORY]
+    python bench/store.py [--seconds 4] [--dir DIRECTORY] [--json]
 
 Each rollout has 30 turns with token ids and log-probabilities and takes about 100 KB compressed. 64 finish at
 a time, each waiting until it is durable, as rollouts of a real run do.
@@ -8,15 +8,16 @@ a time, each waiting until it is durable, as rollouts of a real run do.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.table import Table, at_least, options, run_as_product
 from orchard_core import (
     Attribution,
     CallTimings,
@@ -43,25 +44,28 @@ TURNS, AT_ONCE, TARGET = 30, 64, 300
 PROMPT_TOKENS, ANSWER_TOKENS = 220, 130
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--seconds", type=float, default=4.0)
-    options.add_argument("--dir", type=Path, default=None)
-    given = options.parse_args()
+def main() -> int:
+    parser = options(__doc__)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--dir", type=Path, default=None)
+    given = parser.parse_args()
+    table = Table("store", as_json=given.json)
     rollouts = [make_rollout(number) for number in range(16)]
     frames = [pack(to_json(rollout)) for rollout in rollouts]
     size = sum(map(len, frames)) / len(frames)
     raw = sum(len(to_json(rollout)) for rollout in rollouts) / len(rollouts)
-    print(f"rollout: {TURNS} turns, {raw / 1000:.0f} KB as JSON, {size / 1000:.0f} KB compressed")
     with tempfile.TemporaryDirectory(dir=given.dir, prefix="orchard-bench-") as folder:
         before = time.process_time()
-        rate, batch = asyncio.run(measure_store(Path(folder), rollouts, given.seconds))
+        rate, batch = run_as_product(measure_store(Path(folder), rollouts, given.seconds))
         cost = (time.process_time() - before) / (rate * given.seconds)
         floor = measure_floor(Path(folder) / "floor", frames, given.seconds, batch)
-    print(f"store: {rate:7.0f} durable rollouts/s   (target {TARGET})")
-    print(f"       {cost * 1000:.2f} ms of CPU a rollout, so {1 / cost:.0f}/s for each core that is free")
-    print(f"floor: {floor:7.0f} raw frames/s, written and synced {batch} at a time")
-    print(f"ratio: {rate / floor:.2f} of the floor; {rate / TARGET:.2f} of the target")
+    floor_name = f"raw frames, synced by {batch}"
+    table.row("durable rollouts", rate, "1/s", peer=floor_name, beside=floor, asked=at_least(TARGET))
+    table.note(
+        f"a rollout: {TURNS} turns, {raw / 1000:.0f} KB as JSON, {size / 1000:.0f} KB compressed, "
+        f"{cost * 1000:.2f} ms of CPU, so {1 / cost:.0f}/s for each free core"
+    )
+    return table.end()
 
 
 async def measure_store(root: Path, rollouts: list[Rollout], seconds: float) -> tuple[float, int]:
@@ -153,4 +157,4 @@ def _words(draw: random.Random, count: int) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
