@@ -1,7 +1,8 @@
 """The host image: a small root of our own beneath which the host's /usr is shown.
 
 It is an allow-list. /etc holds only what loaders, name services, certificates and language run-times need;
-nothing of /root, /home, /run, /var, /srv, /opt or /mnt is in it, and no file that others may not read.
+nothing of /root, /home, /run, /var, /srv, /opt or /mnt is in it, and no file that others may not read (of
+what is laid over it, `veil` covers those).
 """
 
 from __future__ import annotations
@@ -54,10 +55,17 @@ def build_base(base: Path, host: Path = Path("/")) -> list[tuple[str, Path]]:
             layers.append((name, source))
     for pattern in _ETC:
         for source in sorted((host / "etc").glob(pattern)):
-            _copy(source, base / "etc" / source.relative_to(host / "etc"))
+            if _open_to_all(source.parent, host):
+                _copy(source, base / "etc" / source.relative_to(host / "etc"))
     for name, text in _FILES.items():
         _replace(base / name, text)
     return layers
+
+
+def _open_to_all(directory: Path, host: Path) -> bool:
+    """Everybody may enter it, and whatever lies between it and the host's root."""
+    steps = [directory, *directory.parents]
+    return all(step.stat().st_mode & 0o001 for step in steps[: steps.index(host)])
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from orchard_core.errors import SandboxUnsupported
 from orchard_core.sandbox.local.account import Account
+from orchard_core.sandbox.local.veil import Veil
 from orchard_core.types.sandbox import Mount
 
 AGENT_INSIDE = "/.orchard-agent"
@@ -35,14 +36,30 @@ class Layer:
     """Takes all changes; None: read-only."""
     work: Path | None = None
     """Scratch directory of the overlay, on the file system of `upper`."""
+    veil: Veil | None = None
+    """Covers parts of `lower`."""
 
     def arguments(self) -> list[str]:
         """As bubblewrap takes it."""
         if self.upper is None:
-            return ["--ro-bind", str(self.lower), self.target]
+            return ["--ro-bind", str(self.lower), self.target, *self._masks()]
         if self.lower is None:
             return ["--bind", str(self.upper), self.target]
-        return ["--overlay-src", str(self.lower), "--overlay", str(self.upper), str(self.work), self.target]
+        veil = [] if self.veil is None else ["--overlay-src", str(self.veil.directory)]
+        lower = ["--overlay-src", str(self.lower)]
+        return [*lower, *veil, "--overlay", str(self.upper), str(self.work), self.target]
+
+    def _masks(self) -> list[str]:
+        """The veil where there is no overlay."""
+        if self.veil is None:
+            return []
+        files = [
+            word for name in self.veil.files for word in ("--ro-bind", "/dev/null", f"{self.target}/{name}")
+        ]
+        for name in self.veil.directories:
+            path = f"{self.target}/{name}"
+            files += ["--perms", "0000", "--tmpfs", path, "--remount-ro", path]
+        return files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

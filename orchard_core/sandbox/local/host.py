@@ -23,6 +23,7 @@ from orchard_core.sandbox.local.limits import LimitPlan
 from orchard_core.sandbox.local.removal import remove_tree
 from orchard_core.sandbox.local.seccomp import filter_program
 from orchard_core.sandbox.local.state import DriverState, candidate_roots, register_driver
+from orchard_core.sandbox.local.veil import Veils
 from orchard_core.sandbox.unix_socket import short_name
 from orchard_core.types.sandbox import ImageRef
 
@@ -98,7 +99,7 @@ def _host_at(
         agent=agent,
         seccomp=seccomp,
         state=state,
-        image=HostImage(base=state.base, shown=tuple(shown)),
+        image=HostImage(base=state.base, shown=tuple(shown), veils=Veils(state.path / "veils")),
         overlays=overlays,
         cgroups=CgroupPlan(name=f"orchard-{state.id}"),
     )
@@ -110,7 +111,8 @@ def _trial(host: LocalHost) -> None:
     box.mkdir(mode=0o700)
     group = None
     try:
-        layers = make_layers(box, ImageRef(kind="host"), host.image, ROOT, overlays=host.overlays)
+        image = replace(host.image, veils=None)
+        layers = make_layers(box, ImageRef(kind="host"), image, ROOT, overlays=host.overlays)
         plan = Plan(
             sandbox_id="trial", layers=layers, mounts=(), account=ROOT, env=environment(ROOT, {}),
             workdir="/", agent=host.agent,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import posixpath
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchard_core.errors import SandboxUnsupported
 from orchard_core.sandbox.local.account import ROOT, Account
 from orchard_core.sandbox.local.base import copy_base
 from orchard_core.sandbox.local.command import Layer
+from orchard_core.sandbox.local.veil import Veils
 from orchard_core.types.sandbox import ImageRef
 
 _ALWAYS = {"proc": 0o755, "dev": 0o755, "tmp": 0o1777, "workspace": 0o755}
@@ -25,6 +26,8 @@ class HostImage:
     """The small root of our own."""
     shown: tuple[tuple[str, Path], ...]
     """(name below the root, directory of the host) laid over it."""
+    veils: Veils | None
+    """Cover what not everybody may read; None: nothing is covered, for a trial that runs no commands."""
 
 
 def check_image(image: ImageRef, *, overlays: bool) -> None:
@@ -61,18 +64,23 @@ def make_layers(
         plain = Layer(target="/", lower=None, upper=box / "root")
         copy_base(host.base, box / "root")
         _prepare(plain, image, account)
-        return (plain, *(Layer(target=f"/{name}", lower=path, upper=None) for name, path in host.shown))
+        return (plain, *(_read_only(name, path, host.veils) for name, path in host.shown))
     root = _overlay(box, "root", "/", host.base)
     _prepare(root, image, account)
-    return (root, *(_shown(box, name, path) for name, path in host.shown))
+    return (root, *(_shown(box, name, path, host.veils) for name, path in host.shown))
 
 
-def _shown(box: Path, name: str, path: Path) -> Layer:
+def _shown(box: Path, name: str, path: Path, veils: Veils | None) -> Layer:
     """Writable where the files are ours: another owner's have no name inside and could not be changed
     anyway."""
     if path.stat().st_uid == os.geteuid():
-        return _overlay(box, name, f"/{name}", path)
-    return Layer(target=f"/{name}", lower=path, upper=None)
+        veil = veils.over(name, path) if veils else None
+        return replace(_overlay(box, name, f"/{name}", path), veil=veil)
+    return _read_only(name, path, veils)
+
+
+def _read_only(name: str, path: Path, veils: Veils | None) -> Layer:
+    return Layer(target=f"/{name}", lower=path, upper=None, veil=veils.over(name, path) if veils else None)
 
 
 def _overlay(box: Path, name: str, target: str, lower: Path) -> Layer:

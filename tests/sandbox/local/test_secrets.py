@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import shutil
 import socket
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchard_core.sandbox.local.base import build_base
 from orchard_core.sandbox.local.provider import LocalProvider
+from orchard_core.sandbox.local.veil import private_paths
 from orchard_core.types.sandbox import SandboxSpec
 
 _SEARCH = (
     "grep -rlaF {mark} / --exclude-dir=proc --exclude-dir=usr --exclude-dir=dev 2>/dev/null;"
+    "grep -rlaF {mark} /usr/local /usr/share/polkit-1 2>/dev/null;"
     "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /proc/keys /proc/mounts 2>/dev/null | grep -aF {mark};"
     "find / -xdev -name '*{mark}*' -not -path '/proc/*' 2>/dev/null; env | grep -F {mark}; true"
 )
@@ -80,12 +86,74 @@ async def test_one_sandbox_cannot_see_the_files_of_another(provider: LocalProvid
         assert not (await two.exec(["ls", str(state)])).ok
 
 
+@pytest.fixture
+def hidden_mark() -> Iterator[str]:
+    """Files below /usr that not everybody may read, as an operator's own programs leave them."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may write there, and only a root driver could read it")
+    mark = f"secret-{secrets.token_hex(12)}"
+    top = Path("/usr/local/share") / mark
+    (top / "closed").mkdir(parents=True)
+    (top / "closed/file").write_text(mark)
+    (top / "closed").chmod(0o750)
+    for name, mode in (("owner", 0o600), ("group", 0o640), ("runnable", 0o711), ("shown", 0o644)):
+        (top / name).write_text(mark)
+        (top / name).chmod(mode)
+    private_paths.cache_clear()
+    yield mark
+    shutil.rmtree(top)
+    private_paths.cache_clear()
+
+
+async def test_a_root_driver_shows_nothing_of_usr_that_others_may_not_read(
+    provider: LocalProvider, hidden_mark: str
+) -> None:
+    top = f"/usr/local/share/{hidden_mark}"
+    async with await provider.create(SandboxSpec()) as sandbox:
+        found = await sandbox.exec(["grep", "-rlaF", hidden_mark, "/usr/local/share"])
+        assert found.stdout_text.split() == [f"{top}/shown"]
+        for name in ("owner", "group", "runnable", "closed/file"):
+            assert not (await sandbox.exec(["cat", f"{top}/{name}"])).ok
+        beside = await sandbox.exec(
+            "stat -c %a . && mkdir -p closed && echo new | tee owner closed/file", cwd=top
+        )
+        assert beside.stdout == b"755\nnew\n", "the names are free for the sandbox's own files"
+    assert Path(top, "owner").read_text() == hidden_mark
+
+
+async def test_without_overlays_the_same_files_are_covered(
+    provider: LocalProvider, hidden_mark: str, tmp_path: Path
+) -> None:
+    await provider.capabilities()
+    host = provider._host  # a host whose file systems carry no overlays cannot be had on demand
+    assert host is not None
+    provider._host = replace(host, overlays=False)
+    async with await provider.create(SandboxSpec()) as sandbox:
+        found = await sandbox.exec(["grep", "-rlaF", hidden_mark, "/usr/local/share"])
+        assert found.stdout_text.split() == [f"/usr/local/share/{hidden_mark}/shown"]
+
+
+def test_the_search_for_closed_files_takes_links_as_open_and_looks_into_no_closed_directory(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "closed").mkdir(mode=0o700)
+    (tmp_path / "closed/below").touch(0o600)
+    (tmp_path / "open").mkdir(mode=0o755)
+    (tmp_path / "open/file").touch(0o600)
+    (tmp_path / "open/shown").touch(0o644)
+    (tmp_path / "link").symlink_to("closed")
+    assert sorted(private_paths(tmp_path)) == [tmp_path / "closed", tmp_path / "open/file"]
+
+
 def test_the_base_takes_no_private_key_and_nothing_unreadable(tmp_path: Path) -> None:
     host, base = tmp_path / "host", tmp_path / "base"
     certs = host / "etc/ssl/certs"
     certs.mkdir(parents=True)
     (host / "usr").mkdir()
     (host / "etc/ssl/private").mkdir()
+    (host / "etc/pki/tls/certs").mkdir(parents=True)
+    (host / "etc/pki/tls/certs/open.pem").write_text("in a closed directory")
+    (host / "etc/pki").chmod(0o700)
     (certs / "good.pem").write_text("-----BEGIN CERTIFICATE-----\n")
     (certs / "mixed.pem").write_text("-----BEGIN RSA PRIVATE KEY-----\n")
     (certs / "closed.pem").write_text("closed")
@@ -95,4 +163,5 @@ def test_the_base_takes_no_private_key_and_nothing_unreadable(tmp_path: Path) ->
     build_base(base, host)
     assert sorted(path.name for path in (base / "etc/ssl").rglob("*") if path.is_file()) == ["good.pem"]
     assert not (base / "etc/shadow").exists()
+    assert not (base / "etc/pki").exists()
     assert "nobody" in (base / "etc/passwd").read_text()
