@@ -10,10 +10,12 @@ from typing import BinaryIO, cast
 
 from orchard_core.errors import SandboxConnectionLost
 from orchard_core.sandbox.agent.link import AgentLink
-from orchard_core.sandbox.agent.unpack import Links, pack, unpack
+from orchard_core.sandbox.agent.unpack import TREE_MAX, Links, pack, too_large, unpack
 from orchard_core.sandbox.agent.wire import PIECE
 
 _UNPACK_S = 600.0
+_FRAME = 64 << 10
+"""Headers and padding that even the archive of an empty directory has."""
 
 
 class AgentTrees:
@@ -45,13 +47,20 @@ class AgentTrees:
             writer.transport.abort()
             await asyncio.gather(packing, return_exceptions=True)
 
-    async def download(self, source: str, target: Path, *, links: Links = "refuse") -> None:
-        """Copy a directory's content out, checking every member."""
+    async def download(
+        self, source: str, target: Path, *, links: Links = "refuse", limit: int = TREE_MAX
+    ) -> None:
+        """Copy a directory's content out, checking every member. Raises FileError when it, or its archive,
+        has more than `limit` bytes."""
         ours, theirs = socket.socketpair()
-        unpacking = asyncio.create_task(asyncio.to_thread(_unpack_from, theirs, target, links))
+        unpacking = asyncio.create_task(asyncio.to_thread(_unpack_from, theirs, target, links, limit))
         _, writer = await asyncio.open_connection(sock=ours)
         try:
+            left = limit + _FRAME
             async for piece in self.read_tree(source):
+                left -= len(piece)
+                if left < 0:
+                    raise too_large(limit)
                 writer.write(piece)
                 await writer.drain()
             writer.write_eof()
@@ -79,10 +88,10 @@ def _pack_into(source: Path, sock: socket.socket) -> None:
         pack(source, cast("BinaryIO", out))
 
 
-def _unpack_from(sock: socket.socket, target: Path, links: Links) -> None:
+def _unpack_from(sock: socket.socket, target: Path, links: Links, limit: int) -> None:
     with sock, sock.makefile("rb", buffering=PIECE) as content:
         try:
-            unpack(cast("BinaryIO", content), target, links)
+            unpack(cast("BinaryIO", content), target, links, limit=limit)
         except ConnectionError as error:
             raise SandboxConnectionLost("the archive was cut") from error
         while content.read(PIECE):  # padding behind the end mark

@@ -10,10 +10,15 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Literal
 
 from orchard_core.errors import ArchiveEscape, FileError
+from orchard_core.sandbox.agent.tar_member import bounded_member
 
 Links = Literal["refuse", "skip"]
 """What becomes of a symbolic link that leads out of the tree: refuse the archive, or leave the link out."""
 
+TREE_MAX = 8 << 30
+"""Bytes that a directory copied out may have, unless its caller says another number."""
+_ENTRIES_MAX = 1_000_000
+_SMALLER = "pack or remove files inside first, or stream the archive with read_tree()"
 _COPY = 1 << 20
 _ODD_NAMES = frozenset({errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR})
 """What names that are too long, or stand for a file and a directory at once, lead to."""
@@ -36,13 +41,17 @@ def _packable(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return member if member.isreg() or member.isdir() or member.issym() or member.islnk() else None
 
 
-def unpack(source: BinaryIO, target: Path, links: Links = "refuse") -> None:
-    """Unpack below `target`. Raises ArchiveEscape at the first member that would leave it."""
+def unpack(source: BinaryIO, target: Path, links: Links = "refuse", *, limit: int = TREE_MAX) -> None:
+    """Unpack below `target`. Raises ArchiveEscape at the first member that would leave it, FileError when the
+    files together have more than `limit` bytes."""
     target.mkdir(parents=True, exist_ok=True)
     try:
-        with tarfile.open(fileobj=source, mode="r|", encoding="utf-8", errors="surrogateescape") as archive:
-            _Unpacking(target.resolve(), links).run(archive)
-    except (tarfile.TarError, ValueError, OverflowError) as error:  # a header may claim any number
+        with tarfile.open(
+            fileobj=source, mode="r|", encoding="utf-8", errors="surrogateescape", tarinfo=bounded_member()
+        ) as archive:
+            _Unpacking(target.resolve(), links, limit).run(archive)
+    except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:
+        # A header may claim any number, and name headers may name each other's names.
         raise FileError(f"what the sandbox sent is not a whole archive: {error}") from error
     except OSError as error:
         if error.errno not in _ODD_NAMES:
@@ -53,15 +62,20 @@ def unpack(source: BinaryIO, target: Path, links: Links = "refuse") -> None:
 class _Unpacking:
     """Links are made after all files, so no member is ever written through one from the same archive."""
 
-    def __init__(self, root: Path, links: Links) -> None:
+    def __init__(self, root: Path, links: Links, limit: int) -> None:
         self._root = root
         self._links = links
+        self._limit = limit
+        self._bytes = 0
+        self._entries = 0
         self._later: list[tarfile.TarInfo] = []
         self._modes: list[tuple[Path, int]] = []
 
     def run(self, archive: tarfile.TarFile) -> None:
-        for member in archive:
+        while (member := archive.next()) is not None:
+            self._count(member)
             self._member(archive, member)
+            archive.members.clear()  # type: ignore[attr-defined]  # tarfile would remember every one
         made = [(self._link(member), member) for member in self._later]
         for path, member in made:
             if not _beneath(Path(os.path.realpath(path)), self._root):
@@ -69,6 +83,14 @@ class _Unpacking:
                 self._refuse(member)
         for path, mode in reversed(self._modes):
             path.chmod(mode)
+
+    def _count(self, member: tarfile.TarInfo) -> None:
+        self._entries += 1
+        self._bytes += member.size if member.isreg() else 0  # of a sparse file too, what it will have
+        if self._bytes > self._limit:
+            raise too_large(self._limit)
+        if self._entries > _ENTRIES_MAX:
+            raise FileError(f"the archive has more than {_ENTRIES_MAX} entries", hint=_SMALLER)
 
     def _member(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         path = self._place(member)
@@ -152,6 +174,11 @@ class _Unpacking:
     def _refuse(self, member: tarfile.TarInfo) -> None:
         if self._links == "refuse":
             raise _escape(member)
+
+
+def too_large(limit: int) -> FileError:
+    """For a directory whose files, or whose archive, have more bytes than are allowed."""
+    return FileError(f"the directory has more than {limit} bytes", hint=_SMALLER)
 
 
 def _beneath(path: Path, root: Path) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 from orchard_core.errors import ArchiveEscape, FileError, FileMissing
 from orchard_core.sandbox.agent import AgentClient, unpack
+from orchard_core.sandbox.agent.tar_member import HEADERS_MAX
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
@@ -241,3 +242,66 @@ async def test_a_file_with_fewer_bytes_than_it_promised_costs_no_other(
     await agent.download("/sys/class/net/lo/statistics", tmp_path / "back")
     assert {"rx_bytes", "tx_bytes"} <= set(names(tmp_path / "back"))
     assert (tmp_path / "back/rx_bytes").read_bytes().rstrip(b"\0").strip().isdigit()
+
+
+def special(kind: bytes, size: int, claimed: int | None = None) -> bytes:
+    """A header of names or attributes with `size` bytes, or with a claim only."""
+    info = member("special", kind)
+    info.size = size if claimed is None else claimed
+    return info.tobuf(tarfile.GNU_FORMAT) + b"x" * size + b"\0" * (-size % 512)
+
+
+_KINDS = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE)
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_names_and_attributes_are_not_read_whatever_their_size(tmp_path: Path, kind: bytes) -> None:
+    source = io.BytesIO(special(kind, 0, claimed=1 << 40) + b"x" * (64 << 20))
+    with pytest.raises(FileError, match="names or attributes"):
+        unpack(source, tmp_path / "in")
+    assert source.tell() < 1 << 20, "it is refused by its claim"
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_many_small_headers_do_not_add_up(tmp_path: Path, kind: bytes) -> None:
+    attributes = b"30 comment=abcdefghijklmnopqr\n"
+    one = special(kind, 0, claimed=len(attributes)) + attributes.ljust(512, b"\0")
+    many = one * (2 * HEADERS_MAX // len(one))
+    with pytest.raises(FileError):
+        unpack(io.BytesIO(many + archive([member("file")])), tmp_path / "in")
+
+
+def test_a_member_of_negative_size_is_refused(tmp_path: Path) -> None:
+    info = member("file")
+    block = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    block[124:136] = b"\xff" * 12  # base 256, -1
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    with pytest.raises(FileError):
+        unpack(io.BytesIO(bytes(block) + b"\0" * 1024), tmp_path / "in")
+
+
+def test_long_names_are_still_unpacked(tmp_path: Path) -> None:
+    name = "/".join(["d" * 200] * 5)
+    unpack(io.BytesIO(archive([member(name), member(name + "2")])), tmp_path / "in")
+    assert (tmp_path / "in" / name).read_bytes() == b"evil"
+
+
+def test_files_may_not_add_up_to_more_than_the_limit(tmp_path: Path) -> None:
+    made = archive([member("one"), member("two"), member("three")])
+    unpack(io.BytesIO(made), tmp_path / "in", limit=12)
+    with pytest.raises(FileError, match="more than 11 bytes"):
+        unpack(io.BytesIO(made), tmp_path / "out", limit=11)
+    assert not (tmp_path / "out/three").exists()
+
+
+async def test_a_download_ends_at_its_limit(agent: AgentClient, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "small").write_bytes(b"x" * 1000)
+    await agent.download(str(source), tmp_path / "back", limit=1000)
+    with (source / "huge").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(FileError, match="more than"):
+        await agent.download(str(source), tmp_path / "much", limit=1 << 20)
+    assert (await agent.exec(["echo", "well"])).stdout == b"well\n"
