@@ -19,6 +19,7 @@ from orchard_core.sandbox.agent.link import CALL_S, AgentLink
 from orchard_core.sandbox.agent.process import WAIT_S, AgentProcess
 from orchard_core.sandbox.agent.trees import AgentTrees
 from orchard_core.sandbox.agent.tunnel import Tunnel
+from orchard_core.sandbox.agent.wire import ANSWER_MAX
 from orchard_core.sandbox.contract import Command
 from orchard_core.types.sandbox import AgentEndpoint, ExecResult, LocalAddress
 
@@ -100,9 +101,10 @@ class AgentClient(AgentFiles, AgentTrees):
             output_limit=output_limit,
             inline=inline or b"",
         )
-        process = AgentProcess(self._link, run_id)
+        answer_max = ANSWER_MAX + 2 * (output_limit or 0)
+        process = AgentProcess(self._link, run_id, answer_max=answer_max)
         try:
-            status, output = await self._post(body, 0.0 if streamed else WAIT_S)
+            status, output = await self._post(body, 0.0 if streamed else WAIT_S, answer_max)
             if streamed and stdin is not None and status["state"] != "exited":
                 return await self._fed(process, stdin)
             if status["state"] == "exited":
@@ -151,7 +153,7 @@ class AgentClient(AgentFiles, AgentTrees):
             output_limit=output_limit,
         )
         await self._post(body, 0.0)
-        return AgentProcess(self._link, run_id)
+        return AgentProcess(self._link, run_id, answer_max=ANSWER_MAX + 2 * (output_limit or 0))
 
     async def attach(self, run_id: str) -> AgentProcess:
         """The run with this id. Raises ExecError when there is none, ExecForgotten when it is long over."""
@@ -159,10 +161,18 @@ class AgentClient(AgentFiles, AgentTrees):
         await process.status()
         return process
 
-    async def _post(self, body: bytes, wait_s: float) -> tuple[dict[str, Any], bytes]:
+    async def _post(
+        self, body: bytes, wait_s: float, answer_max: int = ANSWER_MAX
+    ) -> tuple[dict[str, Any], bytes]:
         """Sending it again is safe: the id in it attaches to the run."""
         _, said = await self._link.call(
-            "POST", "/v1/exec", {"wait": wait_s}, body, repeat=True, patience=wait_s + CALL_S
+            "POST",
+            "/v1/exec",
+            {"wait": wait_s},
+            body,
+            repeat=True,
+            patience=wait_s + CALL_S,
+            limit=answer_max,
         )
         return spec.parse(said)
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, Literal, cast
 
-from orchard_core.errors import FileError, RangeRefused
+from orchard_core.errors import FileError, RangeRefused, SandboxConnectionLost
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
 from orchard_core.sandbox.agent.spec import text_of
 from orchard_core.types.sandbox import FileEntry
@@ -70,15 +70,16 @@ class AgentFiles:
             await answer.read()
 
     async def list(self, path: str) -> builtins.list[FileEntry]:
-        """Entries of a directory, sorted by name."""
+        """Entries of a directory, sorted by name. Raises FileError when their description has more than
+        64 MiB, which about 300,000 entries have."""
         _, body = await self._link.call("GET", "/v1/files/list", {"path": path}, repeat=True)
-        return sorted((_entry(json.loads(line)) for line in body.splitlines()), key=lambda entry: entry.name)
+        return sorted((_entry(line) for line in body.splitlines()), key=lambda entry: entry.name)
 
     async def stat(self, path: str, *, follow: bool = False) -> FileEntry:
         """One entry; a link itself unless `follow`."""
         query = {"path": path, "follow": int(follow)}
         _, body = await self._link.call("GET", "/v1/files/stat", query, repeat=True)
-        return _entry(json.loads(body))
+        return _entry(body)
 
     async def mkdir(self, path: str, *, mode: int | None = None, parents: bool = True) -> None:
         """Make a directory; with `parents`, those that are missing too, and one that exists is fine."""
@@ -96,7 +97,14 @@ class AgentFiles:
         await self._link.call("DELETE", "/v1/files", query, repeat=missing_ok, patience=_SLOW_S)
 
 
-def _entry(said: dict[str, Any]) -> FileEntry:
+def _entry(line: bytes) -> FileEntry:
+    try:
+        return _described(json.loads(line))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SandboxConnectionLost(f"no agent describes a file so: {line[:80]!r}") from error
+
+
+def _described(said: dict[str, Any]) -> FileEntry:
     kind = cast("Literal['file', 'directory', 'symlink', 'other']", _KINDS.get(said["type"], "other"))
     return FileEntry(
         name=text_of(said["name"]),

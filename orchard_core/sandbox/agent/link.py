@@ -12,7 +12,7 @@ from urllib.parse import quote_from_bytes
 from orchard_core.errors import SandboxConnectionLost, SandboxGone
 from orchard_core.sandbox.agent.address import AgentAddress, Streams
 from orchard_core.sandbox.agent.faults import agent_error
-from orchard_core.sandbox.agent.wire import Answer, Body, Connection
+from orchard_core.sandbox.agent.wire import ANSWER_MAX, Answer, Body, Connection
 from orchard_core.types.sandbox import AgentEndpoint
 
 CALL_S = 30.0
@@ -47,15 +47,17 @@ class AgentLink:
         *,
         repeat: bool = False,
         patience: float = CALL_S,
+        limit: int = ANSWER_MAX,
     ) -> tuple[dict[str, str], bytes]:
         """Headers and body of a good answer. `repeat` says that sending it twice does no harm.
 
-        Raises the typed error of a bad answer, SandboxGone when nothing listens, SandboxConnectionLost.
+        Raises the typed error of a bad answer, FileError for one with more than `limit` bytes, SandboxGone
+        when nothing listens, SandboxConnectionLost.
         """
         for pause in (*_PAUSES_S, None):
             try:
                 async with self.open(method, path, query, body, patience=patience) as answer:
-                    return answer.headers, await answer.read()
+                    return answer.headers, await answer.read(limit)
             except SandboxConnectionLost:
                 if pause is None or not repeat or self._closed:
                     raise

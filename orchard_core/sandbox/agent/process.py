@@ -9,7 +9,7 @@ from typing import Any
 from orchard_core.errors import ExecError, StdinClosed
 from orchard_core.sandbox.agent import spec
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
-from orchard_core.sandbox.agent.wire import PIECE
+from orchard_core.sandbox.agent.wire import ANSWER_MAX, PIECE
 from orchard_core.types.sandbox import ExecResult, PtySize
 
 WAIT_S = 30.0
@@ -20,8 +20,9 @@ _KILL_S = 8.0
 class AgentProcess:
     """A run by its id. It needs no connection of its own, so it outlives any that drops."""
 
-    def __init__(self, link: AgentLink, run_id: str) -> None:
+    def __init__(self, link: AgentLink, run_id: str, *, answer_max: int = ANSWER_MAX) -> None:
         self._link = link
+        self._answer_max = answer_max
         self._id = run_id
         self._path = f"/v1/exec/{run_id}"
         self._sent = 0
@@ -100,7 +101,12 @@ class AgentProcess:
     async def status(self, wait_s: float = 0.0) -> tuple[dict[str, Any], bytes]:
         """What the agent knows of the run, after waiting up to `wait_s` for its end."""
         _, body = await self._link.call(
-            "GET", self._path, {"wait": wait_s}, repeat=True, patience=wait_s + CALL_S
+            "GET",
+            self._path,
+            {"wait": wait_s},
+            repeat=True,
+            patience=wait_s + CALL_S,
+            limit=self._answer_max,
         )
         return spec.parse(body)
 

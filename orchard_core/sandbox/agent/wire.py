@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from orchard_core.errors import SandboxConnectionLost
+from orchard_core.errors import FileError, SandboxConnectionLost
 from orchard_core.sandbox.agent.address import Streams
 
 PIECE = 256 * 1024
 """Bytes moved at once."""
 PROGRESS_S = 75.0
 """No read or write waits longer than this without any progress."""
+ANSWER_MAX = 64 << 20
+"""Bytes of an answer that is read whole."""
+_TRAILERS_MAX = 64
 REFUSAL_S = 1.0
 """How long a refusal may take to arrive after the agent has stopped reading."""
 
@@ -25,7 +28,8 @@ async def progress(seconds: float = PROGRESS_S) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(seconds):
             yield
-    except (OSError, EOFError, asyncio.LimitOverrunError) as error:  # TimeoutError is an OSError
+    except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
+        # TimeoutError is an OSError; readline turns LimitOverrunError into ValueError.
         raise SandboxConnectionLost(
             f"the connection to the agent broke: {error!r}", hint="the sandbox may have died"
         ) from error
@@ -48,7 +52,7 @@ class Answer:
             async for piece in self._chunked():
                 yield piece
         else:
-            left = int(self.headers.get("content-length", "0"))
+            left = _size(self.headers.get("content-length", "0"), 10)
             while left:
                 async with progress():
                     piece = await self._reader.read(min(left, PIECE))
@@ -59,7 +63,7 @@ class Answer:
         self.complete = True
 
     async def _chunked(self) -> AsyncIterator[bytes]:
-        while left := int((await self._line()).partition(b";")[0], 16):
+        while left := _size((await self._line()).partition(b";")[0], 16):
             while left:
                 async with progress():
                     piece = await self._reader.read(min(left, PIECE))
@@ -68,9 +72,13 @@ class Answer:
                 left -= len(piece)
                 yield piece
             await self._line()
-        while line := await self._line():
+        for _ in range(_TRAILERS_MAX):
+            line = await self._line()
+            if not line:
+                return
             name, _, value = line.decode("latin-1").partition(":")
             self.headers[name.lower()] = value.strip()
+        raise SandboxConnectionLost("the agent's answer has no end of trailers")
 
     async def _line(self) -> bytes:
         async with progress():
@@ -79,15 +87,33 @@ class Answer:
             raise SandboxConnectionLost("the agent's answer was cut")
         return line.strip()
 
-    async def read(self) -> bytes:
-        """The whole body."""
-        length = int(self.headers.get("content-length", "-1"))
-        if 0 <= length <= PIECE:
+    async def read(self, limit: int = ANSWER_MAX) -> bytes:
+        """The whole body. Raises FileError when it has more than `limit` bytes."""
+        length = self.headers.get("content-length")
+        if length is not None and (size := _size(length, 10)) <= min(PIECE, limit):
             async with progress():
-                body = await self._reader.readexactly(length)
+                body = await self._reader.readexactly(size)
             self.complete = True
             return body
-        return b"".join([piece async for piece in self.pieces()])
+        whole = bytearray()
+        async for piece in self.pieces():
+            whole += piece
+            if len(whole) > limit:
+                raise FileError(
+                    f"the sandbox's answer has more than {limit} bytes",
+                    hint="ask for less: a smaller directory, or a file in pieces",
+                )
+        return bytes(whole)
+
+
+def _size(said: bytes | str, base: int) -> int:
+    try:
+        size = int(said, base)
+    except ValueError:
+        size = -1
+    if size < 0:
+        raise SandboxConnectionLost(f"no agent's answer has the length {said[:40]!r}")
+    return size
 
 
 class Connection:
