@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from orchard_core.errors import OrchardError
 
 _HEAD_MAX = 64 * 1024
+_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A header's name, RFC 9110 section 5.6.2."""
 _DROPPED = (b"connection", b"host", b"keep-alive", b"proxy-", b"te", b"upgrade")
 
 
@@ -40,6 +43,7 @@ async def read_request(reader: asyncio.StreamReader) -> ProxyRequest:
     except asyncio.LimitOverrunError:
         raise RequestRefused(431, f"the request's head has more than {_HEAD_MAX} bytes") from None
     lines = raw[:-4].split(b"\r\n")
+    _demand_plain(lines)
     parts = lines[0].split(b" ")
     if len(parts) != 3 or not parts[2].startswith(b"HTTP/1."):
         raise RequestRefused(400, "not an HTTP/1 request")
@@ -51,6 +55,16 @@ async def read_request(reader: asyncio.StreamReader) -> ProxyRequest:
         raise RequestRefused(400, "this is a proxy: use CONNECT, or an absolute http:// address")
     host, port = _authority(target, 80)
     return ProxyRequest(host=host, port=port, head=_rewritten(method, target, lines[1:]))
+
+
+def _demand_plain(lines: list[bytes]) -> None:
+    """Refuse whatever two servers may read differently: with it a request could hide within a request."""
+    if any(mark in line for line in lines for mark in (b"\r", b"\n", b"\0")):
+        raise RequestRefused(400, "the request's head holds a bare CR, LF or NUL")
+    for line in lines[1:]:
+        name, colon, _ = line.partition(b":")
+        if not colon or not _TOKEN.fullmatch(name):
+            raise RequestRefused(400, "the request's head holds a line that is no header")
 
 
 def _authority(url: str, default_port: int | None) -> tuple[str, int]:

@@ -145,6 +145,34 @@ async def test_an_unlisted_name_is_refused_without_being_resolved(tmp_path: Path
     assert names.asked == 0, "a look-up would carry data out"
 
 
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        b"X: a\nProxy-Authorization: Basic c2VjcmV0",
+        b"X: a\n\nGET /inner HTTP/1.1\nHost: inner.example",
+        b"X: a\rTransfer-Encoding: chunked",
+        b"X: a\0b",
+        b"X: a\r\n folded: yes",
+        b"\tfolded: yes",
+        b": nameless",
+        b"no header at all",
+        b"Transfer-Encoding : chunked",
+    ],
+)
+async def test_a_head_that_servers_may_read_differently_goes_nowhere(
+    server: Server, tmp_path: Path, hidden: bytes
+) -> None:
+    for first in (b"GET http://good.example:%d/ HTTP/1.1", b"CONNECT good.example:%d HTTP/1.1"):
+        request = first % server.port + b"\r\n" + hidden + b"\r\n\r\n"
+        answer = await _ask(_open(Names("127.0.0.1"), _LOOPBACK), tmp_path / "s", request)
+        assert answer.startswith(b"HTTP/1.1 400")
+    target = b"GET http://good.example:%d/a\nX:b HTTP/1.1\r\n\r\n" % server.port
+    assert (await _ask(_open(Names("127.0.0.1"), _LOOPBACK), tmp_path / "s", target)).startswith(
+        b"HTTP/1.1 400"
+    )
+    assert server.seen == []
+
+
 async def test_a_name_that_cannot_be_resolved_is_said_so(tmp_path: Path) -> None:
     answer = await _ask(_open(Names("")), tmp_path / "s", b"CONNECT none.example:443 HTTP/1.1\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 502")
