@@ -52,6 +52,7 @@ _MODULES = {
     "orchard_core.tasks.harbor.config": ("HarborConfig",),
     "orchard_core.tasks.harbor.taskset": ("HarborTaskSet",),
     "orchard_core.tasks.harbor.write": ("TaskFiles", "write_task"),
+    "orchard_core.tasks.scratch": ("ScratchDirectory",),
     "orchard_core.tasks.solution": ("split_script",),
     "orchard_core.trainer.contract": (
         "Checkpoint", "Feed", "RolloutFeed", "ScoredSample", "TrainRequest", "Trainer",

@@ -159,6 +159,7 @@ class ScriptReward:
         tail = f"its output ended with: {log[-500:]!r}"
         if result.exit_code >= 128:  # a reward that lies there may be that of whoever killed it
             raise VerifierFailed(f"{ended} (killed, or broken)", hint=tail)
+        found = {}
         for name, parse in (("reward.txt", parse_text), ("reward.json", parse_json)):
             try:
                 data = await sandbox.read_bytes(f"{LOGS}/{name}", limit=REWARD_FILE_LIMIT)
@@ -166,8 +167,16 @@ class ScriptReward:
                 continue
             except FileError as error:
                 raise RewardMissing(f"{name} of {task_id} cannot be read: {error.message}") from error
-            return self._believe(*parse(data, f"{name} of {task_id}"), name, task_id)
-        raise RewardMissing(f"{ended} and wrote neither reward.txt nor reward.json in {LOGS}", hint=tail)
+            found[name] = self._believe(*parse(data, f"{name} of {task_id}"), name, task_id)
+        if not found:
+            raise RewardMissing(f"{ended} and wrote neither reward.txt nor reward.json in {LOGS}", hint=tail)
+        if len({score for score, _ in found.values()}) > 1:  # one of them may be the work of code under test
+            scores = " and ".join(f"{score:g}" for score, _ in found.values())
+            raise RewardMissing(
+                f"reward.txt and reward.json of {task_id} differ: {scores}",
+                hint="a test script writes one of them; see whether the agent's code wrote the other",
+            )
+        return list(found.values())[-1]  # that of reward.json, which may have parts
 
     def _believe(
         self, score: float, parts: dict[str, float], name: str, task_id: str

@@ -157,6 +157,21 @@ async def test_a_reward_that_cannot_be_believed_is_missing_not_zero(
         await run(provider, script, evidence())
 
 
+@pytest.mark.parametrize(("text", "score"), [("1", None), ("0.50", 0.5)])
+async def test_two_reward_files_must_agree(
+    provider: SandboxProvider, tests_of: TestsOf, text: str, score: float | None
+) -> None:
+    script = tests_of(
+        f"echo {text} > /logs/verifier/reward.txt\n"
+        """echo '{"reward": 0.5, "style": 1}' > /logs/verifier/reward.json\n"""
+    )
+    if score is None:
+        with pytest.raises(RewardMissing, match=r"differ: 1 and 0\.5"):
+            await run(provider, script, evidence())
+    else:
+        assert (await run(provider, script, evidence())).breakdown == {"style": 1.0}
+
+
 async def test_a_wider_range_can_be_allowed(provider: SandboxProvider, tests_of: TestsOf) -> None:
     script = tests_of("echo -3 > /logs/verifier/reward.txt\n", score_range=(-5.0, 5.0))
     assert (await run(provider, script, evidence())).score == -3.0

@@ -148,6 +148,21 @@ def test_a_task_reads_only_variables_that_the_user_passes(
     assert "SECRET_KEY" in " ".join(taskset.problems())
 
 
+def test_the_environment_of_a_solution_is_filled_as_that_of_everything_else(
+    make_task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPEN_DOOR", "a 'b'")
+    monkeypatch.setenv("SECRET_KEY", "hush")
+    toml = '[solution]\nenv = { A = "${OPEN_DOOR}", B = "${SECRET_KEY}" }\n'
+    files = {"solution/solve.sh": "#!/bin/sh\ntrue\n"}
+    taskset, task = only(make_task(toml=toml, **files), pass_env=("OPEN_DOOR",))
+    solution = taskset.solution(task)
+    assert solution is not None
+    assert solution.steps[0].command.startswith("""export A='a '"'"'b'"'"''\nexport B=''\n""")
+    (problem,) = taskset.problems()
+    assert "solution.env asks for ${SECRET_KEY}" in problem
+
+
 def test_the_digest_follows_content_names_and_the_executable_bit(make_task: MakeTask) -> None:
     root = make_task(**{"environment/data.txt": "1"})
     first = only(root)[1].digest

@@ -46,6 +46,8 @@ class HarborTask:
     """The sandbox it needs."""
     verifier_env: Mapping[str, str]
     """Environment of the tests, references filled."""
+    solution_env: Mapping[str, str]
+    """Environment of the solution, references filled."""
     remarks: tuple[str, ...]
     """What was ignored or mended, one line each."""
 
@@ -63,8 +65,10 @@ def read_task(root: Path, taskset: str, config: HarborConfig) -> HarborTask:
         raise TaskInvalid(f"{root.name}/instruction.md is empty", hint="say there what the agent shall do")
     spec, env_remarks = _spec(root, toml, config)
     verifier_env, verifier_remarks = resolve(toml.verifier.env, config.pass_env, "verifier.env")
+    solution_env, solution_remarks = resolve(toml.solution.env, config.pass_env, "solution.env")
     verify_in, artifacts = _verification(toml, spec)
-    remarks = (remark, other_remark, *env_remarks, *verifier_remarks, *_unknown(toml), *_versions(toml))
+    env_remarks += [*verifier_remarks, *solution_remarks]
+    remarks = (remark, other_remark, *env_remarks, *_unknown(toml), *_versions(toml))
     task = Task(
         id=root.name,
         taskset=taskset,
@@ -84,6 +88,7 @@ def read_task(root: Path, taskset: str, config: HarborConfig) -> HarborTask:
         toml=toml,
         spec=spec,
         verifier_env=verifier_env,
+        solution_env=solution_env,
         remarks=tuple(remark for remark in remarks if remark),
     )
 

@@ -35,7 +35,7 @@ def solution_of(task: HarborTask) -> Solution | None:
     script = task.root / "solution" / "solve.sh"
     if not script.is_file():
         return None
-    exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in task.toml.solution.env.items())
+    exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in task.solution_env.items())
     steps = _script_steps(script)
     if exports:
         steps = tuple(step.model_copy(update={"command": exports + step.command}) for step in steps)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pydantic import Field
 
@@ -14,6 +13,7 @@ from orchard_core.sandbox.contract import Sandbox
 from orchard_core.tasks.contract import Tool
 from orchard_core.tasks.harbor.config import HarborConfig
 from orchard_core.tasks.harbor.taskset import HarborTaskSet
+from orchard_core.tasks.scratch import ScratchDirectory
 from orchard_core.tasks.workbench.generate import write_workbench
 from orchard_core.types.base import Record
 from orchard_core.types.sandbox import SandboxSpec
@@ -35,8 +35,8 @@ class Workbench:
     """Holds generated task directories for as long as it lives."""
 
     def __init__(self, config: WorkbenchConfig):
-        self._directory = TemporaryDirectory(prefix="orchard-workbench-")
-        path = Path(self._directory.name)
+        self._directory = ScratchDirectory()
+        path = self._directory.path
         write_workbench(path, count=config.count, seed=config.seed, families=config.families)
         self._harbor = HarborTaskSet(HarborConfig(path=path), name=f"workbench:{config.count}")
 

@@ -9,6 +9,7 @@ environment/data are copied after the set-up is kept.
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
 from orchard_core import TaskFiles
@@ -18,6 +19,9 @@ WORKDIR = "/workspace"
 """What `workspace/` means inside."""
 VERIFIER_TIMEOUT_S = 120.0
 """What claw-bench's own runner gives a verifier, seconds."""
+
+OURS = files("orchard_domain_claw")
+"""Where judge.py and report.py lie, which run inside."""
 
 _MENTION = re.compile(r"(?<![\w./-])workspace/")
 _WORKSPACE = re.compile(r'^WORKSPACE="\$\{1:-[^}\n]*\}"[ \t]*$', re.MULTILINE)
@@ -34,30 +38,11 @@ fi
 """
 
 TEST = """#!/bin/sh
-mkdir -p /logs/verifier
 cd /tests
 python3 -c 'import pytest, yaml' || exit 3
-python3 -m pytest verifier/test_output.py --workspace="$WORKSPACE" --rootdir=/tests -p no:cacheprovider \\
-  -q --tb=short --no-header --color=no --junitxml=/logs/verifier/junit.xml
-python3 -I /tests/reward.py $?
+exec python3 -I /tests/judge.py verifier/test_output.py --workspace="$WORKSPACE" --rootdir=/tests \\
+  -p no:cacheprovider -q --tb=short --no-header --color=no
 """
-
-REWARD = '''"""Turns pytest's exit code and report into a reward: passed means that every check passed."""
-
-import json
-import sys
-import xml.etree.ElementTree
-
-status = int(sys.argv[1])
-if status not in (0, 1):
-    sys.exit("pytest ended with %d, so nothing was judged" % status)
-suite = xml.etree.ElementTree.parse("/logs/verifier/junit.xml").getroot().find("testsuite")
-total = int(suite.get("tests"))
-passed = total - sum(int(suite.get(key)) for key in ("failures", "errors", "skipped"))
-reward = {"reward": float(status == 0 and passed > 0), "checks": passed / total if total else 0.0}
-with open("/logs/verifier/reward.json", "w") as file:
-    json.dump(reward, file)
-'''
 
 
 def convert(task: ClawTask, tasks_root: Path) -> TaskFiles:
@@ -87,7 +72,8 @@ def convert(task: ClawTask, tasks_root: Path) -> TaskFiles:
             "environment/setup.sh": SET_UP.encode(),
             "solution/solve.sh": solution(root).encode(),
             "tests/test.sh": TEST.encode(),
-            "tests/reward.py": REWARD.encode(),
+            "tests/judge.py": (OURS / "judge.py").read_bytes(),
+            "tests/orchard_report.py": (OURS / "report.py").read_bytes(),
             "tests/conftest.py": (tasks_root / "conftest.py").read_bytes(),
         },
     )

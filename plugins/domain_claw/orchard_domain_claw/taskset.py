@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from orchard_core import (
     HarborConfig,
@@ -14,6 +13,7 @@ from orchard_core import (
     Reward,
     Sandbox,
     SandboxSpec,
+    ScratchDirectory,
     Solution,
     Task,
     Tool,
@@ -32,8 +32,8 @@ class ClawBench:
     def __init__(self, config: ClawBenchConfig):
         root = tasks_root()
         tasks, self._unread = read_all(root)
-        self._directory = TemporaryDirectory(prefix="orchard-claw-")
-        parent = Path(self._directory.name)
+        self._directory = ScratchDirectory()
+        parent = self._directory.path
         for task in select(tasks, config.select):
             write_task(parent, convert(task, root))
         mounted = config.python == "mount"

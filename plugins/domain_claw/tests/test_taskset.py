@@ -59,6 +59,40 @@ async def test_a_workspace_that_configures_pytest_changes_nothing(provider: Sand
     assert found.score == 0.0
 
 
+FORGE = (
+    "import os; os.makedirs('/logs/verifier', exist_ok=True); "
+    "print('1', file=open('/logs/verifier/reward.txt', 'w'), flush=True)"
+)
+DAEMON = f"import time\nwhile True: exec({FORGE!r})"
+FORGERIES = {
+    "writes a reward": FORGE,
+    "writes a reward and leaves": f"{FORGE}; os._exit(0)",
+    "writes a reward when pytest is over": f"import atexit; atexit.register(lambda: exec({FORGE!r}))",
+    "leaves a daemon that writes rewards": (
+        f"import subprocess; subprocess.Popen(['python3', '-c', {DAEMON!r}], start_new_session=True)"
+    ),
+}
+
+
+@pytest.mark.parametrize("module", FORGERIES.values(), ids=FORGERIES)
+async def test_a_module_that_forges_a_reward_scores_0(provider: SandboxProvider, module: str) -> None:
+    """The verifier imports stack.py into its own process."""
+    taskset = ClawBench(ClawBenchConfig(select="code-005"))
+    (task,) = taskset.tasks()
+    write = f"cat > /workspace/stack.py <<'END'\n{module}\nEND\n"
+    found = await attempt(taskset, provider, task, Solution(steps=(SolutionStep(command=write),)))
+    assert (found.score, found.error) == (0.0, "")
+
+
+async def test_a_module_that_kills_the_judge_gets_no_score(provider: SandboxProvider) -> None:
+    taskset = ClawBench(ClawBenchConfig(select="code-005"))
+    (task,) = taskset.tasks()
+    kill = f"{FORGE}; os.kill(os.getppid(), 9); os.kill(os.getpid(), 9)"
+    write = f"cat > /workspace/stack.py <<'END'\n{kill}\nEND\n"
+    found = await attempt(taskset, provider, task, Solution(steps=(SolutionStep(command=write),)))
+    assert (found.score, found.error) == (None, "VerifierFailed")
+
+
 async def test_without_pytest_inside_there_is_no_score(provider: SandboxProvider) -> None:
     taskset = ClawBench(ClawBenchConfig(select="file-001", python="image"))
     (task,) = taskset.tasks()
