@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from hashlib import sha256
 
 from orchard_core.errors import ModelError, SessionClosed
@@ -22,8 +22,8 @@ CODECS: Mapping[str, DialectCodec] = {"/v1/chat/completions": ChatCodec()}
 WATCH_AFTER_S = 0.1
 """A call is watched for its client's leaving once it has taken so long, seconds."""
 
-STALL_S = 300.0
-"""A streaming client that takes nothing for so long, seconds, is taken to be gone."""
+MAX_OPEN = 64
+"""Requests of one session that may be open at once, from a body's first byte to the end of its answer."""
 
 
 def digest(key: str) -> bytes:
@@ -34,9 +34,10 @@ def digest(key: str) -> bytes:
 class GatewayApp:
     """Serves the sessions it is given."""
 
-    def __init__(self, *, max_body: int) -> None:
+    def __init__(self, *, max_body: int, stall_s: float) -> None:
         self.sessions: dict[bytes, Session] = {}
         self._max_body = max_body
+        self._stall_s = stall_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -67,10 +68,18 @@ class GatewayApp:
         elif headers.encoding not in (b"", b"identity"):
             message = "compressed requests are not taken"
             await http.send_fault(send, faults.invalid(message, status=415, code="unsupported"), close=True)
+        elif session.requests >= MAX_OPEN:
+            await http.send_fault(send, faults.too_many(MAX_OPEN), close=True)
         else:
-            body = await self._body(receive, send, headers.length)
-            if body is not None:
-                await _serve(session, codec, body, receive, send)
+            session.requests += 1
+            try:
+                body = await self._body(receive, send, headers.length)
+                if body is not None:
+                    patient = http.bounded(send, scope[http.ABORT], self._stall_s)
+                    with suppress(http.ClientGone):
+                        await _serve(session, codec, body, receive, patient)
+            finally:
+                session.requests -= 1
 
     async def _body(self, receive: Receive, send: Send, length: int) -> bytes | None:
         try:
@@ -181,12 +190,9 @@ async def _stream(call: Call, send: Send) -> None:
                 if not started:
                     await http.start_stream(send)
                     started = True
-                async with asyncio.timeout(STALL_S):
-                    await http.send_event(send, payload)
+                await http.send_event(send, payload)
     except ModelError as error:
         failure = error
-    except TimeoutError:
-        failure = SessionClosed(f"the client took nothing of the answer for {STALL_S:g} s")
     except asyncio.CancelledError:
         failure = _ended(call)
     await _finish_stream(send, started, failure)

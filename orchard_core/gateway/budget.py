@@ -15,7 +15,11 @@ _UNITS = {"tokens": "tokens", "calls": "calls", "cost": "US dollars", "wall_cloc
 
 @dataclass(slots=True, kw_only=True)
 class Budget:
-    """Limits of one session beside what it has used."""
+    """Limits of one session beside what it has used.
+
+    A call counts when it begins, its tokens and its cost when it is over: calls that are under way when these
+    run out still end, and go over the limit together.
+    """
 
     limits: Limits
     """The bounds."""

@@ -50,6 +50,12 @@ def invalid(message: str, *, status: int = 400, code: str = "invalid_request") -
     return fault(status, message, kind="invalid_request_error", code=code)
 
 
+def too_many(limit: int) -> Fault:
+    """The session has as many requests open as it may; with `x-should-retry: false` like all others."""
+    message = f"this key has {limit} requests open, which is the most: wait for the end of one"
+    return fault(429, message, kind="rate_limit_error", code="too_many_open_calls")
+
+
 def of(error: ModelError) -> Fault:
     """The answer for a failed call.
 

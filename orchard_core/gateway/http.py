@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
@@ -22,7 +23,25 @@ class BodyTooLarge(Exception):
 
 
 class ClientGone(Exception):
-    """The client left before its request was whole."""
+    """The client left before its request was whole, or takes no answer."""
+
+
+ABORT = "orchard.abort"
+"""Key of a scope: closes the connection at once, whatever was still to be sent."""
+
+
+def bounded(send: Send, abort: Callable[[], None], limit_s: float) -> Send:
+    """The same, but a client that takes nothing for `limit_s` seconds is cut off, and ClientGone raised."""
+
+    async def bounded_send(message: MutableMapping[str, Any]) -> None:
+        try:
+            async with asyncio.timeout(limit_s):
+                await send(message)
+        except TimeoutError:
+            abort()
+            raise ClientGone from None
+
+    return bounded_send
 
 
 async def read_body(receive: Receive, *, limit: int) -> bytes:

@@ -17,6 +17,7 @@ from uvicorn.server import ServerState
 
 from orchard_core.gateway import faults
 from orchard_core.gateway.app import GatewayApp
+from orchard_core.gateway.http import ABORT
 from orchard_core.types.sandbox import LocalAddress
 
 MAX_HEAD = 512 << 10
@@ -55,6 +56,7 @@ class Connection(HttpToolsProtocol):
         """A head begins."""
         self._in_head = self._in_request = True
         super().on_message_begin()
+        self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required]
 
     def on_headers_complete(self) -> None:
         """The head is whole."""

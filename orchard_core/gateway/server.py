@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -21,6 +22,18 @@ from orchard_core.types.model import Dialect, ModelEndpoint
 from orchard_core.types.sandbox import LocalAddress
 
 
+@dataclass(slots=True, kw_only=True)
+class _Shared:
+    """What all sessions of one model share."""
+
+    model: Model
+    """Held, so that its id stays its own."""
+    slots: Slots
+    """Its calls in flight."""
+    sessions: int = 0
+    """How many are open."""
+
+
 class Gateway:
     """Opens recorded sessions. Use it as an async context manager; leaving it ends every session."""
 
@@ -30,11 +43,13 @@ class Gateway:
         retry: RetryPolicy | None = None,
         call_timeout_s: float = 600.0,
         max_body: int = 32 << 20,
+        stall_s: float = 300.0,
     ) -> None:
+        """A client that takes nothing of its answer for `stall_s` seconds is cut off."""
         self._retry = retry or RetryPolicy()
         self._call_timeout_s = call_timeout_s
-        self._app = GatewayApp(max_body=max_body)
-        self._slots: dict[int, tuple[Model, Slots]] = {}
+        self._app = GatewayApp(max_body=max_body, stall_s=stall_s)
+        self._slots: dict[int, _Shared] = {}
         self._stack = AsyncExitStack()
         self._address: LocalAddress | None = None
 
@@ -80,7 +95,7 @@ class Gateway:
         key = KEY_PREFIX + secrets.token_urlsafe(32)
         service = Service(
             upstream=upstream,
-            slots=self._slots_of(model),
+            slots=self._slots_of(model).slots,
             price=model.price,
             retry=self._retry,
             call_timeout_s=self._call_timeout_s,
@@ -93,7 +108,9 @@ class Gateway:
             before_call=before_call,
             on_call=on_call,
             revoke=partial(self._revoke, digest(key)),
+            release=partial(self._release, model),
         )
+        self._slots_of(model).sessions += 1
         self._app.sessions[digest(key)] = session
         return session
 
@@ -106,9 +123,16 @@ class Gateway:
             base_url=f"http://{address.host}:{address.port}/v1", api_key=key, model=model.name
         )
 
-    def _slots_of(self, model: Model) -> Slots:
+    def _slots_of(self, model: Model) -> _Shared:
         """The bound is the model's, over all its sessions."""
         held = self._slots.get(id(model))
         if held is None:
-            held = self._slots[id(model)] = (model, Slots(model.concurrency))
-        return held[1]
+            held = self._slots[id(model)] = _Shared(model=model, slots=Slots(model.concurrency))
+        return held
+
+    def _release(self, model: Model) -> None:
+        """A session is over; with the last one goes what is known of its model."""
+        held = self._slots[id(model)]
+        held.sessions -= 1
+        if not held.sessions:
+            del self._slots[id(model)]

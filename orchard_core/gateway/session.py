@@ -70,6 +70,7 @@ class Session:
         before_call: BeforeCall | None,
         on_call: OnCall | None,
         revoke: Callable[[], None],
+        release: Callable[[], None],
     ) -> None:
         self.id = id
         self.endpoint = endpoint
@@ -85,6 +86,8 @@ class Session:
         self._price = service.price
         self._on_call = on_call
         self._revoke = revoke
+        self._release: Callable[[], None] | None = release
+        self.requests = 0  # open ones, from the first byte of a body to the last of its answer
         self._open: set[Call] = set()
         self._records: list[CallRecord] = []
         self._calls: dict[int, ModelCall] = {}
@@ -153,4 +156,7 @@ class Session:
             _, late = await asyncio.wait(ends, timeout=CLOSE_S)
             for waiter in late:
                 waiter.cancel()
+        if self._release is not None:
+            self._release()
+            self._release = None
         return self.trajectory()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
+import weakref
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -324,3 +326,21 @@ def _model(server: ModelServer, **options: object) -> Model:
     from orchard_core.gateway.openai import OpenAIConfig, OpenAIModel
 
     return OpenAIModel(OpenAIConfig(model="m", base_url=server.url, **options))  # type: ignore[arg-type]
+
+
+async def test_nothing_of_a_model_is_kept_after_its_last_session(
+    open_session: Open, gateway: Gateway
+) -> None:
+    kept = weakref.ref(model := FakeModel(concurrency=1))
+    (one, _), (other, client) = await open_session(model), await open_session(model)
+    assert one.slots is other.slots
+    await one.close()
+    await one.close()
+    again, _ = await open_session(model)
+    assert again.slots is other.slots
+    assert (await client.say("go")).status == 200
+    await other.close()
+    await again.close()
+    del model, one, other, again, client
+    gc.collect()
+    assert kept() is None

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchard_core import ConfigError, SessionContext
+from orchard_core import ConfigError, Limits, SessionContext
 from orchard_core.gateway.chat import ChatCodec
 from orchard_core.gateway.conversation import Conversation, Head
 from orchard_core.gateway.json_text import JsonFault, ascii_text, loads
@@ -22,7 +22,7 @@ from orchard_core.testing.fakes.model import FakeModel
 
 from .client import Client, user
 from .conftest import Open
-from .model_server import ModelServer
+from .model_server import ModelServer, says, stalls
 
 DEEP = b'{"model":"m","messages":[{"role":"user","content":' + b"[" * 200_000 + b"]" * 200_000 + b"}]}"
 
@@ -133,6 +133,35 @@ async def test_a_body_over_the_limit_is_refused(server: ModelServer, open_sessio
         client, b"Transfer-Encoding: chunked\r\n\r\n" + (b"100000\r\n" + b"x" * 0x100000 + b"\r\n") * 9
     )
     assert chunked.startswith(b"HTTP/1.1 413")
+
+
+async def test_a_session_has_64_requests_open_at_most(server: ModelServer, open_session: Open) -> None:
+    """Counted before their bodies are read; another session is not concerned."""
+    session, client = await open_session()
+    left = asyncio.Event()
+    server.otherwise = stalls(left)
+    calls = [asyncio.ensure_future(client.say(f"{at}")) for at in range(63)]
+    unfinished = asyncio.ensure_future(_raw(client, b"Content-Length: 100\r\n\r\n", until=2))
+    while session.requests < 64 or server.in_flight < 63:
+        await asyncio.sleep(0.01)
+    refused = await client.say("one more")
+    assert (refused.status, refused.error["code"]) == (429, "too_many_open_calls")
+    assert refused.headers["x-should-retry"] == "false"
+    server.otherwise = says()
+    assert (await (await open_session())[1].say("another session")).status == 200
+    trajectory = await session.close()
+    assert len(trajectory.calls) == 63
+    assert {answer.status for answer in await asyncio.gather(*calls)} == {403}
+    unfinished.cancel()
+
+
+async def test_calls_under_way_count_against_the_budget_of_calls(
+    server: ModelServer, open_session: Open
+) -> None:
+    session, client = await open_session(limits=Limits(calls=3))
+    answers = await asyncio.gather(*(client.say(f"{at}") for at in range(10)))
+    assert sorted(answer.status for answer in answers) == [200] * 3 + [403] * 7
+    assert len(server.asked) == len((await session.close()).calls) == 3
 
 
 async def test_headers_without_end_are_refused(open_session: Open) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 
 import aiohttp
 import pytest
 
-from orchard_core import Trajectory, Usage
+from orchard_core import Model, SessionContext, Trajectory, Usage
 from orchard_core.gateway.chat import ChatCodec
+from orchard_core.gateway.openai import OpenAIModel
+from orchard_core.gateway.scripted import Reply, ScriptedModel
+from orchard_core.gateway.server import Gateway
 from orchard_core.gateway.session import Session
 from orchard_core.testing.fakes.model import FakeModel
 
@@ -271,3 +275,47 @@ async def _until(true: object) -> None:
     async with asyncio.timeout(10):
         while not true():  # type: ignore[operator]
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FakeModel(["hello"]),
+        ScriptedModel(
+            [Reply(text="hello", prompt_tokens=(1, 2), completion_tokens=(3, 4), logprobs=(-0.5, -1))]
+        ),
+    ],
+    ids=["fake", "scripted"],
+)
+async def test_a_stream_is_recorded_with_the_ids_that_its_model_tells(
+    open_session: Open, model: Model
+) -> None:
+    streamed, client = await open_session(model)
+    assert (await client.say("go", stream=True)).status == 200
+    whole, other = await open_session(model)
+    assert (await other.say("go")).status == 200
+    (call,), (same,) = (await streamed.close()).calls, (await whole.close()).calls
+    assert call.completion_tokens
+    for name in ("prompt_tokens", "completion_tokens", "logprobs"):
+        assert getattr(call, name) == getattr(same, name)
+
+
+async def test_a_client_that_takes_nothing_is_cut_off(
+    server: ModelServer, connect: Callable[..., OpenAIModel]
+) -> None:
+    """Even with more to send than the connection's buffers hold, its call and the upstream's end."""
+    async with Gateway(stall_s=0.2) as gateway:
+        session = await gateway.open_session(connect(), SessionContext())
+        server.plan = [streams(*[chunk({"content": "x" * 65536})] * 2000)]
+        reader, writer = await asyncio.open_connection(gateway.address.host, gateway.address.port)
+        body = json.dumps({"model": "m", "messages": [user("go")], "stream": True})
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nAuthorization: Bearer {session.endpoint.api_key}\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        reader._transport.pause_reading()  # type: ignore[attr-defined]
+        async with asyncio.timeout(20):
+            while not session.trajectory().calls or session.requests or server.in_flight:
+                await asyncio.sleep(0.02)
+        (call,) = session.trajectory().calls
+        assert call.error is not None
+        assert call.error.kind == "Cancelled"
+        writer.close()

@@ -104,9 +104,13 @@ def as_chunks(reply: Reply, conversation: Conversation, model: str) -> Iterator[
     """The same answer as the payloads of server-sent events."""
     envelope = _envelope(conversation, model, "chat.completion.chunk")
     message = reply.message(conversation.index)
-    for delta in _deltas(message):
-        yield _chunk(envelope, delta, None)
-    yield _chunk(envelope, {}, _finish(reply))
+    deltas = [*_deltas(message), {}]
+    told = _told(reply, len(deltas))
+    for place, (delta, tokens) in enumerate(zip(deltas, told, strict=True)):
+        head = envelope
+        if place == 0 and reply.prompt_tokens is not None:
+            head = {**envelope, "prompt_token_ids": reply.prompt_tokens}
+        yield _chunk(head, {"delta": delta, **tokens}, None if delta else _finish(reply))
     if conversation.wants_usage:
         usage = reply.usage or _estimate(conversation, message)
         yield json.dumps({**envelope, "choices": [], "usage": _wire_usage(usage)}).encode()
@@ -125,6 +129,19 @@ def _deltas(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"tool_calls": [{"index": place, "function": {"arguments": piece}}]}
 
 
+def _told(reply: Reply, pieces: int) -> Iterator[dict[str, Any]]:
+    """What each of so many pieces tells of the sampled ids, as vLLM does; they are spread evenly."""
+    sampled, logprobs = reply.completion_tokens, reply.logprobs
+    for place in range(pieces):
+        told: dict[str, Any] = {}
+        if sampled is not None:
+            part = slice(place * len(sampled) // pieces, (place + 1) * len(sampled) // pieces)
+            told["token_ids"] = sampled[part]
+            if logprobs is not None:
+                told["logprobs"] = {"content": [{"logprob": each} for each in logprobs[part]]}
+        yield told
+
+
 def _pieces(text: str) -> Iterator[str]:
     return (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
 
@@ -133,8 +150,8 @@ def _envelope(conversation: Conversation, model: str, kind: str) -> dict[str, An
     return {"id": f"chatcmpl-{conversation.index}", "object": kind, "created": 0, "model": model}
 
 
-def _chunk(envelope: Mapping[str, Any], delta: Mapping[str, Any], finish: str | None) -> bytes:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+def _chunk(envelope: Mapping[str, Any], choice: Mapping[str, Any], finish: str | None) -> bytes:
+    choice = {"index": 0, **choice, "finish_reason": finish}
     return json.dumps({**envelope, "choices": [choice]}).encode()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from orchard_core.errors import ModelRejected, ModelReplyMalformed, ModelTimeout
@@ -12,6 +12,9 @@ from orchard_core.gateway.contract import UpstreamReply, UpstreamRequest
 from orchard_core.testing.fakes.reply import FakeReply
 from orchard_core.testing.fakes.tokens import render, spell
 from orchard_core.types.model import Dialect, UpstreamMode, Usage, VersionSpan
+
+LOGPROB = -0.5
+"""Natural log-probability that is claimed for every sampled id."""
 
 NextReply = Callable[[UpstreamRequest], FakeReply]
 """Chooses the answer to a request."""
@@ -46,12 +49,12 @@ class FakeUpstream:
         usage = reply.usage or Usage(input=len(prompt), output=len(sampled))
         choice = {"index": 0, "message": reply.message(), "finish_reason": reply.finish_reason}
         body = reply.body or json.dumps(_envelope(request, asked, choice, usage)).encode()
-        tells = self._mode is not UpstreamMode.TEXT and reply.body is None
+        tells = self._tells(reply)
         return UpstreamReply(
             body=body,
             prompt_tokens=prompt if tells else None,
             completion_tokens=sampled if tells else None,
-            logprobs=[-0.5] * len(sampled) if tells else None,
+            logprobs=[LOGPROB] * len(sampled) if tells else None,
             versions=(VersionSpan(start=0, stop=len(sampled), version=self._version),) if tells else (),
             usage=usage,
         )
@@ -64,10 +67,16 @@ class FakeUpstream:
             return
         prompt, sampled = render(asked["messages"]), spell(reply.message())
         usage = reply.usage or Usage(input=len(prompt), output=len(sampled))
-        for choice in _pieces(reply):
-            yield json.dumps(_envelope(request, asked, choice, None)).encode()
+        for place, choice in enumerate(_pieces(reply, sampled if self._tells(reply) else None)):
+            piece = _envelope(request, asked, choice, None)
+            if place == 0 and self._tells(reply):
+                piece["prompt_token_ids"] = list(prompt)
+            yield json.dumps(piece).encode()
         last = _envelope(request, asked, None, usage)
         yield json.dumps(last).encode()
+
+    def _tells(self, reply: FakeReply) -> bool:
+        return self._mode is not UpstreamMode.TEXT and reply.body is None
 
     async def close(self) -> None:
         """See Upstream."""
@@ -124,11 +133,17 @@ def _envelope(
     return body
 
 
-def _pieces(reply: FakeReply) -> Iterator[dict[str, Any]]:
+def _pieces(reply: FakeReply, sampled: Sequence[int] | None) -> Iterator[dict[str, Any]]:
+    """The answer's pieces; the first tells all sampled ids, when there are any to tell."""
+
     def piece(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
         return {"index": 0, "delta": delta, "finish_reason": finish}
 
-    yield piece({"role": "assistant", "content": ""})
+    first_piece = piece({"role": "assistant", "content": ""})
+    if sampled is not None:
+        first_piece["token_ids"] = list(sampled)
+        first_piece["logprobs"] = {"content": [{"logprob": LOGPROB}] * len(sampled)}
+    yield first_piece
     half = len(reply.text) // 2
     for text in (reply.text[:half], reply.text[half:]):
         if text:

@@ -91,6 +91,20 @@ async def test_a_stream_adds_up_to_the_whole_answer() -> None:
     assert chunks[-2]["choices"][0]["finish_reason"] == "tool_calls"
 
 
+async def test_a_stream_tells_the_same_ids_as_the_whole_answer() -> None:
+    """Piece by piece, under vLLM's names, with log-probabilities."""
+    told = {"prompt_tokens": (5, 6), "completion_tokens": tuple(range(7)), "logprobs": (-0.5,) * 7}
+    reply = Reply(text="word " * 20, **told)  # type: ignore[arg-type]
+    asked = request(HELLO, stream=True)
+    stream = ScriptedModel([reply]).upstream(context()).stream(asked)
+    chunks = [json.loads(chunk) async for chunk in stream]
+    choices = [chunk["choices"][0] for chunk in chunks]
+    assert [chunk.get("prompt_token_ids") for chunk in chunks[:2]] == [[5, 6], None]
+    assert [token for choice in choices for token in choice["token_ids"]] == list(range(7))
+    assert len([choice for choice in choices if choice["token_ids"]]) > 1
+    assert all(len(choice["logprobs"]["content"]) == len(choice["token_ids"]) for choice in choices)
+
+
 async def test_usage_comes_in_a_stream_only_when_asked_for() -> None:
     upstream = ScriptedModel(["hi"]).upstream(context())
     chunks = [json.loads(chunk) async for chunk in upstream.stream(request(HELLO, stream=True))]
