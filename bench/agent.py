@@ -236,7 +236,7 @@ def main() -> int:
         return 0
     table = Table("agent", as_json=given.json)
     with tempfile.TemporaryDirectory(dir=given.dir or roomy(given.size_mb)) as place:
-        run_as_product(measure(table, Path(place), given.size_mb))
+        run_as_product(lambda: measure(table, Path(place), given.size_mb))
     return table.end()
 
 

@@ -113,7 +113,7 @@ async def serve_gateway(ready: Callable[[Any], None], upstream: int) -> None:
 
 
 def run_server(serve: Callable[..., Coroutine[Any, Any, None]], pipe: Connection, upstream: int) -> None:
-    run_as_product(serve(pipe.send, upstream))
+    run_as_product(lambda: serve(pipe.send, upstream))
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def cpu_seconds(pid: int) -> float:
 def measure(way: Way, clients: int, calls: int, turns: int) -> Load:
     """One run, with what the server's process used."""
     before = cpu_seconds(way.pid)
-    run = run_as_product(load(way.port, way.keys, clients, calls, turns))
+    run = run_as_product(lambda: load(way.port, way.keys, clients, calls, turns))
     return replace(run, cpu=(cpu_seconds(way.pid) - before) / len(run.times))
 
 

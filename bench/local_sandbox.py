@@ -35,11 +35,11 @@ def main() -> int:
     parser.add_argument("--no-peers", action="store_true", help="the floor only; nothing is installed")
     given = parser.parse_args()
     table = Table("local_sandbox", as_json=given.json)
-    floor, ours = run_as_product(alternate(given.rounds))
+    floor, ours = run_as_product(lambda: alternate(given.rounds))
     add(table, "bare bwrap", floor, ours, bounded=True)
     if not given.no_peers:
         peers(table, ours, given.rounds)
-    run_as_product(alive(table, given.alive))
+    run_as_product(lambda: alive(table, given.alive))
     return table.end()
 
 

@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=2)
     given = parser.parse_args()
     table = Table("rollout", as_json=given.json)
-    run_as_product(compare(table, given))
+    run_as_product(lambda: compare(table, given))
     return table.end()
 
 

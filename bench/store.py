@@ -56,7 +56,7 @@ def main() -> int:
     raw = sum(len(to_json(rollout)) for rollout in rollouts) / len(rollouts)
     with tempfile.TemporaryDirectory(dir=given.dir, prefix="orchard-bench-") as folder:
         before = time.process_time()
-        rate, batch = run_as_product(measure_store(Path(folder), rollouts, given.seconds))
+        rate, batch = run_as_product(lambda: measure_store(Path(folder), rollouts, given.seconds))
         cost = (time.process_time() - before) / (rate * given.seconds)
         floor = measure_floor(Path(folder) / "floor", frames, given.seconds, batch)
     floor_name = f"raw frames, synced by {batch}"

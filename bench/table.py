@@ -6,12 +6,13 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from orchard_core.cli.interrupt import run_async
+from orchard_core.cli.exits import Exit
+from orchard_core.cli.interrupt import cancelling, run_async
 
 T = TypeVar("T")
 
@@ -164,7 +165,9 @@ def options(about: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def run_as_product(main: Coroutine[Any, Any, T]) -> T:
-    """Run it on the very loop that the command line runs on."""
-    value, _ = run_async(lambda _: main)
-    return value
+def run_as_product(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run it on the very loop that the command line runs on; Ctrl-C ends the bench."""
+    value, code = run_async(cancelling(main))
+    if code != Exit.OK:
+        raise SystemExit(int(code))
+    return cast("T", value)

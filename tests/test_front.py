@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 import sys
+import textwrap
+from dataclasses import fields, is_dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 import orchard_core
 import orchard_core.errors
@@ -52,3 +57,56 @@ def test_importing_the_front_imports_nothing_heavy() -> None:
 
 def test_loading_every_plugin_imports_nothing_heavy() -> None:
     assert not loaded_by("from orchard_core.plugins.manager import installed; installed().catalog") & HEAVY
+
+
+def public_types() -> list[type]:
+    """What carries data: records and dataclasses, not contracts, services or errors."""
+    values = [getattr(orchard_core, name) for name in orchard_core.__all__]
+    return [
+        value for value in values if isinstance(value, type) and (is_record(value) or is_dataclass(value))
+    ]
+
+
+def is_record(kind: type) -> bool:
+    return issubclass(kind, BaseModel)
+
+
+def lines_of_fields(kind: type) -> dict[str, str]:
+    """The string under each field, in the class and the classes it builds on."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if is_dataclass(base) or (is_record(base) and base is not BaseModel):
+            found |= lines_of_class(base)
+    return found
+
+
+def lines_of_class(kind: type) -> dict[str, str]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    return {
+        field.target.id: line.value.value.strip()
+        for field, line in pairwise(tree.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(line, ast.Expr)
+        and isinstance(line.value, ast.Constant)
+        and isinstance(line.value.value, str)
+    }
+
+
+def test_there_are_public_types_of_both_sorts() -> None:
+    assert {is_record(kind) for kind in public_types()} == {True, False}
+    assert {orchard_core.Rollout, orchard_core.ExecResult} <= set(public_types())
+
+
+@pytest.mark.parametrize("kind", public_types(), ids=lambda kind: kind.__name__)
+def test_every_public_type_is_frozen_and_keyword_only_and_every_field_has_its_line(kind: type) -> None:
+    if issubclass(kind, BaseModel):
+        assert kind.model_config.get("frozen") is True
+        names = set(kind.model_fields)
+    else:
+        assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        assert [field.name for field in fields(kind) if field.init and not field.kw_only] == []  # type: ignore[arg-type]
+        names = {field.name for field in fields(kind) if not field.name.startswith("_")}  # type: ignore[arg-type]
+    lines = lines_of_fields(kind)
+    assert [name for name in sorted(names) if not lines.get(name)] == []
