@@ -1,5 +1,6 @@
 #!/bin/sh
 # Makes the virtual environment at $1 hold exactly what requirements.lock says, plus this repository, editable.
+# PYTHON is the interpreter to make it with. ORCHARD_SETUP_PIP=1 leaves uv out, for a machine where it does not run.
 set -eu
 venv=${1:?usage: tools/setup.sh VENV}
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -27,15 +28,20 @@ fi
 projects=".:$(ls -d plugins/*/pyproject.toml 2>/dev/null | xargs -r -n 1 dirname | paste -sd: -)"
 editables() { echo "$projects" | tr ':' '\n' | sed -e '/^$/d' -e "s|^|-e |"; }
 
+locked_by_uv() {
+    [ -z "${ORCHARD_SETUP_PIP:-}" ] || { echo "ORCHARD_SETUP_PIP is set" >"$venv/uv.log"; return 1; }
+    version=$(sed -n 's/^uv==\([^ ;\\]*\).*/\1/p' requirements.lock)
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "uv==$version" 2>"$venv/uv.log" &&
+        "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -r requirements.lock 2>"$venv/uv.log"
+}
+
 say "installing the locked packages"
-uv_version=$(sed -n 's/^uv==\([^ ;\\]*\).*/\1/p' requirements.lock)
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check "uv==$uv_version"
-if "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -r requirements.lock 2>"$venv/uv.log"; then
+if locked_by_uv; then
     say "building the in-sandbox agent and installing this repository"
     # shellcheck disable=SC2046
     "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps --build-constraints requirements.lock $(editables)
 else
-    say "uv could not install (see $venv/uv.log); using pip, which takes longer"
+    say "without uv (see $venv/uv.log): using pip, which takes longer"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r requirements.lock
     # shellcheck disable=SC2046
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps $(editables)

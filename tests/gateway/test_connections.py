@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import ssl
 import subprocess
 from collections.abc import Awaitable, Callable
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from orchard_core import ConfigError, ModelUnavailable
+from orchard_core.gateway.app import GatewayApp
+from orchard_core.gateway.listener import Listener
 from orchard_core.gateway.openai import OpenAIConfig, OpenAIModel
 from orchard_core.gateway.pool import Pool
 from orchard_core.plugins.lookup import load_model
@@ -183,3 +186,16 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     except ConnectionError:
         pass
     writer.close()
+
+
+async def test_no_answer_waits_for_a_delayed_acknowledgement() -> None:
+    """Without TCP_NODELAY an answer of two writes takes 40 ms; uvloop sets it unasked, asyncio does not."""
+    listener = Listener(GatewayApp(max_body=1 << 20, stall_s=5.0))
+    async with listener as address:
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        writer.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 4")
+        [connection] = listener._state.connections
+        accepted = connection.transport.get_extra_info("socket")
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+        writer.close()
