@@ -28,6 +28,7 @@ _MODULES = {
     "fakes.tool": ("FakeTool",),
     "fakes.trainer": ("FakeTrainer",),
     "fakes.upstream": ("FakeUpstream",),
+    "isolation": ("skip_without_isolation",),
     "suites.harness.stage": ("Played", "Stage", "stage", "steps"),
     "suites.harness.suite": ("HarnessSuite",),
     "suites.model.http_upstream": ("HttpUpstreamSuite",),

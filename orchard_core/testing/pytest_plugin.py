@@ -75,16 +75,18 @@ if find_spec("pytest_asyncio") is not None:
 
     @pytest_asyncio.fixture
     async def local_sandbox() -> AsyncIterator[Sandbox]:
-        """One isolated sandbox without network; skips the test where this host cannot isolate."""
+        """One isolated sandbox without network; skips the test where this host cannot isolate, unless
+        ORCHARD_REQUIRE_LOCAL is 1."""
         from orchard_core.errors import SandboxUnavailable
         from orchard_core.plugins.lookup import load_provider
+        from orchard_core.testing import skip_without_isolation
         from orchard_core.types.sandbox import SandboxSpec
 
         provider = load_provider("local")
         try:
             yield await provider.create(SandboxSpec())
         except SandboxUnavailable as error:
-            pytest.skip(f"this host cannot isolate: {error}")
+            skip_without_isolation(error)
         finally:
             await provider.close()
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from orchard_core import SandboxProvider, SandboxUnavailable
 from orchard_core.plugins.lookup import load_provider
-from orchard_core.testing import SandboxSuite
+from orchard_core.testing import SandboxSuite, skip_without_isolation
 
 
 class TestLocalProvider(SandboxSuite):
@@ -17,7 +15,7 @@ class TestLocalProvider(SandboxSuite):
         try:
             await provider.capabilities()
         except SandboxUnavailable as error:
-            pytest.skip(f"this host cannot isolate: {error}")
+            skip_without_isolation(error)
         return provider
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from orchard_core import ImageRef, SandboxProvider, SandboxUnavailable
 from orchard_core.plugins.lookup import load_provider
-from orchard_core.testing import SandboxSuite
+from orchard_core.testing import SandboxSuite, skip_without_isolation
 
 ECHO = """package main
 
@@ -58,5 +58,5 @@ class TestScratchImage(SandboxSuite):
         try:
             await provider.capabilities()
         except SandboxUnavailable as error:
-            pytest.skip(f"this host cannot isolate: {error}")
+            skip_without_isolation(error)
         return provider

@@ -17,7 +17,7 @@ from orchard_core import (
 )
 from orchard_core.plugins.lookup import load_provider
 from orchard_core.reward.script import ScriptReward, VerifierScript
-from orchard_core.testing import ANSWER_PATH, FakeBlobs, RewardSuite
+from orchard_core.testing import ANSWER_PATH, FakeBlobs, RewardSuite, skip_without_isolation
 
 TEST = """#!/bin/sh
 if [ "$(cat /workspace/answer.txt)" = 42 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
@@ -30,7 +30,7 @@ class TestScriptReward(RewardSuite):
         try:
             await provider.capabilities()
         except SandboxUnavailable as error:
-            pytest.skip(f"this host cannot isolate: {error}")
+            skip_without_isolation(error)
         return provider
 
     @pytest.fixture

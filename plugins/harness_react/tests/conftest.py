@@ -20,7 +20,7 @@ from orchard_core import (
     Tool,
     open_sandbox,
 )
-from orchard_core.testing import FakeProvider
+from orchard_core.testing import FakeProvider, skip_without_isolation
 
 from .model_server import ModelServer, Said, model_server
 
@@ -59,7 +59,7 @@ async def sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
         async with open_sandbox("local") as real:
             yield real
     except SandboxUnavailable as error:
-        pytest.skip(error.message)
+        skip_without_isolation(error)
 
 
 @pytest.fixture
