@@ -25,7 +25,7 @@ def _value(text: str) -> Any:
 
     try:
         return yaml.safe_load(text) if text else ""
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):  # such as the date 2020-99-99
         return text
 
 

@@ -86,7 +86,7 @@ def load_recipe(path: Path) -> dict[str, Any]:
         fields = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"recipe {path} cannot be read: {error}") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # such as the date 2020-99-99
         raise ConfigError(f"recipe {path} is not YAML: {error}") from error
     if not isinstance(fields, dict):
         raise ConfigError(

@@ -6,13 +6,17 @@ that reads `answer.txt` to its own expected answer under /tests, so such links a
 
 from __future__ import annotations
 
+import asyncio
 import io
 import posixpath
 import tarfile
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from typing import IO
 
-from orchard_core.errors import VerifierFailed
+from orchard_core.errors import IsADirectory, NotADirectory, VerifierFailed
 from orchard_core.reward.contract import Blobs
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.types.rollout import Artifact
@@ -22,6 +26,12 @@ RESERVED = ("/tests", "/logs/verifier", "/solution")
 
 CLOSED_TO_LINKS = (*RESERVED, "/proc", "/dev")
 """Where a link among the artifacts may not lead."""
+
+ENTRIES = 500_000
+"""Entries of a directory that is put into a verifier's sandbox; each costs about a kilobyte of memory."""
+
+IN_MEMORY = 32 << 20
+"""A changed copy of a tar that is larger than this many bytes goes to a temporary file."""
 
 _LINK = 'while [ $# -gt 1 ]; do ln -sfn -- "$1" "$2" || exit 1; shift 2; done'
 
@@ -40,23 +50,34 @@ async def place(sandbox: Sandbox, artifacts: Iterable[Artifact], blobs: Blobs) -
     """
     dropped: list[str] = []
     for artifact in artifacts:
-        data = await blobs.read(artifact.sha256)
-        if artifact.kind == "file":
-            await sandbox.write(artifact.path, data)
+        try:
+            traps = await _place(sandbox, artifact, blobs)
+        except (IsADirectory, NotADirectory) as error:
+            # The agent made a file of the task's directory, or the reverse. That is its answer, no accident.
+            dropped.append(f"{artifact.path} was left out: {error.message}")
             continue
-        tree = sift(data, artifact.path)
-        await sandbox.write_tree(artifact.path, _chunks(tree.tar))
-        await _link(sandbox, artifact.path, tree.outward)
-        dropped += [f"{artifact.path}/{name} was left out" for name in tree.traps]
+        dropped += [f"{artifact.path}/{name} was left out" for name in traps]
     return dropped
+
+
+async def _place(sandbox: Sandbox, artifact: Artifact, blobs: Blobs) -> tuple[str, ...]:
+    """Write one; names of the entries that were left out."""
+    if artifact.kind == "file":
+        await sandbox.write(artifact.path, await blobs.read(artifact.sha256))
+        return ()
+    tree = await asyncio.to_thread(sift, await blobs.read(artifact.sha256), artifact.path)
+    with tree.tar:
+        await sandbox.write_tree(artifact.path, _chunks(tree.tar))
+    await _link(sandbox, artifact.path, tree.outward)
+    return tree.traps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiftedTree:
     """A tar with its doubtful entries taken out."""
 
-    tar: bytes
-    """What can be unpacked."""
+    tar: IO[bytes]
+    """What can be unpacked, from its start on. Close it."""
     outward: Mapping[str, str]
     """Links that leave the directory for a harmless place, such as /usr/bin/python3: name to target."""
     traps: tuple[str, ...]
@@ -64,21 +85,29 @@ class SiftedTree:
 
 
 def sift(tar: bytes, root: str) -> SiftedTree:
-    """Look at every entry. Raises VerifierFailed when the bytes are no tar."""
+    """Look at every entry. A tar without doubtful ones is not copied. Raises VerifierFailed when the bytes are
+    no tar, or one of more than ENTRIES entries."""
+    source = io.BytesIO(tar)  # shares the bytes
     try:
-        with tarfile.open(fileobj=io.BytesIO(tar), mode="r:") as archive:
-            members = archive.getmembers()
+        with tarfile.open(fileobj=source, mode="r:") as archive:
+            members = list(islice(archive, ENTRIES + 1))
+            if len(members) > ENTRIES:
+                raise VerifierFailed(
+                    f"the artifact of {root} has more than {ENTRIES} entries",
+                    hint="let the task declare a smaller directory",
+                )
             traps = {item.name for item in members if item.isdev() or _is_trap(item, root)}
             links = (item for item in members if item.issym() and item.name not in traps)
             outward = {item.name: item.linkname for item in links if _leaves(item)}
             traps |= {item.name for item in members if item.islnk() and item.linkname in traps | {*outward}}
             out = {*traps, *outward}
-            kept = _copy_without(archive, out) if out else tar
+            kept = _copy_without(archive, out) if out else source
     except (tarfile.TarError, ValueError, EOFError) as error:
         raise VerifierFailed(
             f"the artifact of {root} is not a readable tar: {error}",
             hint="the stored blob is damaged; run the task again",
         ) from error
+    kept.seek(0)
     return SiftedTree(tar=kept, outward=outward, traps=tuple(sorted(traps)))
 
 
@@ -106,15 +135,15 @@ async def _link(sandbox: Sandbox, root: str, links: Mapping[str, str]) -> None:
             raise VerifierFailed(f"links below {root} could not be made: {made.text[-300:]}")
 
 
-def _copy_without(archive: tarfile.TarFile, names: set[str]) -> bytes:
-    out = io.BytesIO()
+def _copy_without(archive: tarfile.TarFile, names: set[str]) -> IO[bytes]:
+    out: IO[bytes] = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - the caller closes it
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as copy:
         for member in archive.getmembers():
             if member.name not in names:
                 copy.addfile(member, archive.extractfile(member) if member.isreg() else None)
-    return out.getvalue()
+    return out
 
 
-async def _chunks(data: bytes, size: int = 1 << 20) -> AsyncIterator[bytes]:
-    for start in range(0, len(data), size):
-        yield data[start : start + size]
+async def _chunks(file: IO[bytes], size: int = 1 << 20) -> AsyncIterator[bytes]:
+    while data := await asyncio.to_thread(file.read, size):
+        yield data

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -56,11 +57,22 @@ class MemoryBlobs:
 async def capped(data: AsyncIterable[bytes], limit: int) -> AsyncIterator[bytes]:
     """The same pieces. Raises BlobTooLarge as soon as they pass `limit` bytes."""
     total = 0
-    async for piece in data:
-        total += len(piece)
-        if total > limit:
-            raise BlobTooLarge(
-                f"an artifact is larger than {limit} bytes",
-                hint="raise max_artifact_bytes, or let the task declare a smaller path",
-            )
-        yield piece
+    async with closing(data):
+        async for piece in data:
+            total += len(piece)
+            if total > limit:
+                raise BlobTooLarge(
+                    f"an artifact is larger than {limit} bytes",
+                    hint="raise max_artifact_bytes, or let the task declare a smaller path",
+                )
+            yield piece
+
+
+@asynccontextmanager
+async def closing(stream: AsyncIterable[bytes]) -> AsyncIterator[None]:
+    """Close a generator when its reader leaves, not when it is found as garbage: it may hold a connection."""
+    try:
+        yield
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()

@@ -143,8 +143,9 @@ class AgentSandbox:
     async def read(self, path: str, *, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
         """See Sandbox."""
         with self._call() as client:
-            async for piece in client.read(path, offset=offset, length=length):
-                yield piece
+            async with contextlib.aclosing(client.read(path, offset=offset, length=length)) as pieces:
+                async for piece in pieces:
+                    yield piece
 
     async def read_bytes(self, path: str, *, limit: int = 64 << 20) -> bytes:
         """See Sandbox."""
@@ -171,8 +172,9 @@ class AgentSandbox:
     async def read_tree(self, path: str) -> AsyncIterator[bytes]:
         """See Sandbox."""
         with self._call() as client:
-            async for piece in client.read_tree(path):
-                yield piece
+            async with contextlib.aclosing(client.read_tree(path)) as pieces:
+                async for piece in pieces:
+                    yield piece
 
     async def write_tree(self, path: str, data: AsyncIterable[bytes]) -> None:
         """See Sandbox."""

@@ -77,7 +77,16 @@ def test_the_printed_recipe_is_the_same_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("a: [1", "is not YAML"), ("- 1\n", "not a mapping"), (None, "cannot be read")]
+    ("text", "said"),
+    [
+        ("a: [1", "is not YAML"),
+        ("a: 2020-99-99", "is not YAML"),
+        (f"a: {'9' * 5000}", "is not YAML"),
+        (f"a: {'[' * 20000}", "is not YAML"),
+        ("- 1\n", "not a mapping"),
+        (None, "cannot be read"),
+    ],
+    ids=lambda text: str(text)[:16],
 )
 def test_a_recipe_that_cannot_be_read_says_why(tmp_path: Path, text: str | None, said: str) -> None:
     path = tmp_path / "r.yaml"

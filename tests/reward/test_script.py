@@ -172,6 +172,16 @@ async def test_two_reward_files_must_agree(
         assert (await run(provider, script, evidence())).breakdown == {"style": 1.0}
 
 
+async def test_a_file_in_place_of_the_tasks_directory_is_judged_as_nothing_left(
+    provider: SandboxProvider, tests_of: TestsOf
+) -> None:
+    blobs = FakeBlobs()
+    seen = evidence_with({"/workspace": blobs.file("/workspace", b"7")}, blobs)
+    result = await run(provider, tests_of(COMPARE), seen)
+    assert result.score == 0.0
+    assert "/workspace was left out" in result.log
+
+
 async def test_a_wider_range_can_be_allowed(provider: SandboxProvider, tests_of: TestsOf) -> None:
     script = tests_of("echo -3 > /logs/verifier/reward.txt\n", score_range=(-5.0, 5.0))
     assert (await run(provider, script, evidence())).score == -3.0

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import secrets
 import threading
 from collections.abc import AsyncIterable, AsyncIterator
 from pathlib import Path
 
 from orchard_core.errors import RecordCorrupt
-from orchard_core.reward.blobs import BlobRef, capped
+from orchard_core.reward.blobs import BlobRef, capped, closing
 from orchard_core.rollout.store.files import Appender, DiskFiles, Files
 
 _PIECE = 1 << 20
+_NAME = re.compile(r"[0-9a-f]{64}")
 
 
 class BlobReader:
@@ -23,7 +25,12 @@ class BlobReader:
         self._root = root
 
     def path(self, sha256: str) -> Path:
-        """Where the blob lies."""
+        """Where the blob lies. Raises RecordCorrupt for what is no hash but, say, a path."""
+        if not _NAME.fullmatch(sha256):
+            raise RecordCorrupt(
+                f"{sha256[:80]!r} is not the name of a blob (64 hexadecimal digits)",
+                hint="restore the record that names it from a copy",
+            )
         return self._root / sha256[:2] / sha256
 
     async def read(self, sha256: str) -> bytes:
@@ -62,9 +69,11 @@ class BlobWriter(BlobReader):
         out = await asyncio.to_thread(self._files.append, part)
         digest = hashlib.sha256()
         try:
-            async for piece in _pieces(capped(data, limit)):
-                digest.update(piece)
-                await asyncio.to_thread(out.write, piece)
+            pieces = _pieces(capped(data, limit))
+            async with closing(pieces):
+                async for piece in pieces:
+                    digest.update(piece)
+                    await asyncio.to_thread(out.write, piece)
             return await asyncio.to_thread(self._settle, part, digest.hexdigest(), out)
         except BaseException:
             await asyncio.to_thread(self._files.remove, part)
@@ -94,10 +103,11 @@ class BlobWriter(BlobReader):
 async def _pieces(data: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """The same bytes in pieces worth a thread's while."""
     held = bytearray()
-    async for piece in data:
-        held += piece
-        if len(held) >= _PIECE:
-            yield bytes(held)
-            held.clear()
+    async with closing(data):
+        async for piece in data:
+            held += piece
+            if len(held) >= _PIECE:
+                yield bytes(held)
+                held.clear()
     if held:
         yield bytes(held)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable
+from contextlib import aclosing
 from typing import Any, Literal, cast
 
 from orchard_core.errors import FileError, RangeRefused, SandboxConnectionLost
@@ -22,7 +23,9 @@ class AgentFiles:
     def __init__(self, link: AgentLink) -> None:
         self._link = link
 
-    async def read(self, path: str, *, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
+    async def read(
+        self, path: str, *, offset: int = 0, length: int | None = None
+    ) -> AsyncGenerator[bytes, None]:
         """Stream a file, or `length` bytes of it from `offset`; nothing when it ends before."""
         if length == 0:
             return
@@ -39,10 +42,11 @@ class AgentFiles:
     async def read_bytes(self, path: str, *, limit: int = 64 << 20) -> bytes:
         """A whole file. Raises FileError when it has more than `limit` bytes."""
         content = bytearray()
-        async for piece in self.read(path):
-            content += piece
-            if len(content) > limit:
-                raise FileError(f"{path} has more than {limit} bytes", hint="stream it with read()")
+        async with aclosing(self.read(path)) as pieces:
+            async for piece in pieces:
+                content += piece
+                if len(content) > limit:
+                    raise FileError(f"{path} has more than {limit} bytes", hint="stream it with read()")
         return bytes(content)
 
     async def write(

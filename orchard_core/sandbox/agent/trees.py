@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -24,7 +25,7 @@ class AgentTrees:
     def __init__(self, link: AgentLink) -> None:
         self._link = link
 
-    async def read_tree(self, path: str) -> AsyncIterator[bytes]:
+    async def read_tree(self, path: str) -> AsyncGenerator[bytes, None]:
         """An uncompressed tar of a directory's content. Never unpack it unchecked: see `unpack`."""
         async with self._link.open("GET", "/v1/tree", {"path": path}) as answer:
             async for piece in answer.pieces():
@@ -57,12 +58,13 @@ class AgentTrees:
         _, writer = await asyncio.open_connection(sock=ours)
         try:
             left = limit + _FRAME
-            async for piece in self.read_tree(source):
-                left -= len(piece)
-                if left < 0:
-                    raise too_large(limit)
-                writer.write(piece)
-                await writer.drain()
+            async with aclosing(self.read_tree(source)) as pieces:
+                async for piece in pieces:
+                    left -= len(piece)
+                    if left < 0:
+                        raise too_large(limit)
+                    writer.write(piece)
+                    await writer.drain()
             writer.write_eof()
         except OSError:
             await unpacking  # it stopped reading: its own error is the reason

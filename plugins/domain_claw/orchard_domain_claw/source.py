@@ -70,7 +70,7 @@ def read_all(root: Path) -> tuple[list[ClawTask], list[str]]:
     for path in sorted(root.glob("*/*/task.toml")):
         try:
             toml = ClawToml.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, ValidationError) as error:
+        except (OSError, ValueError, ValidationError, RecursionError) as error:
             problems.append(f"{path.parent.name}: left out: task.toml cannot be read: {error}")
             continue
         tasks.append(ClawTask(toml=toml, root=path.parent))

@@ -272,6 +272,23 @@ async def test_blobs_are_stored_once_and_checked_when_read(tmp_path: Path) -> No
         await run.blobs.read("0" * 64)
 
 
+async def test_a_stream_that_is_not_read_to_its_end_is_closed_at_once(tmp_path: Path) -> None:
+    closed: list[bool] = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"x"
+        finally:
+            closed.append(True)
+
+    async with await RunWriter.open(tmp_path, make_config()) as writer:
+        stream = endless()
+        with pytest.raises(BlobTooLarge):
+            await writer.blobs.write(stream, limit=100)
+        assert closed == [True]
+
+
 async def test_what_a_killed_writer_left_half_written_is_swept(tmp_path: Path) -> None:
     await write(tmp_path, 1)
     (tmp_path / "blobs" / ".abc.part").write_bytes(b"half")

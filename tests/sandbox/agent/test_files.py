@@ -7,8 +7,10 @@ import hashlib
 import os
 import socket
 import stat
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -234,3 +236,17 @@ async def test_a_move_crosses_devices(agent: AgentClient, tmp_path: Path) -> Non
         assert not source.exists()
     finally:
         await agent.remove(str(target))
+
+
+async def test_a_file_that_is_too_large_leaves_no_reader_behind(agent: AgentClient, tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(bytes(1 << 20))
+    begun: list[Any] = []
+    before = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(begun.append, before.finalizer)
+    try:
+        with pytest.raises(FileError, match="more than 10 bytes"):
+            await agent.read_bytes(str(tmp_path / "large"), limit=10)
+    finally:
+        sys.set_asyncgen_hooks(*before)
+    readers = [generator for generator in begun if generator.__name__ in {"read", "open"}]
+    assert [reader.ag_frame for reader in readers] == [None, None]
