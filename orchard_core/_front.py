@@ -72,6 +72,7 @@ from orchard_core.tasks.harbor.config import HarborConfig as HarborConfig
 from orchard_core.tasks.harbor.taskset import HarborTaskSet as HarborTaskSet
 from orchard_core.tasks.harbor.write import TaskFiles as TaskFiles
 from orchard_core.tasks.harbor.write import write_task as write_task
+from orchard_core.tasks.scratch import ScratchDirectory as ScratchDirectory
 from orchard_core.tasks.solution import split_script as split_script
 from orchard_core.trainer.contract import Checkpoint as Checkpoint
 from orchard_core.trainer.contract import Feed as Feed

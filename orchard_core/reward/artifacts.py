@@ -85,8 +85,10 @@ class SiftedTree:
 
 
 def sift(tar: bytes, root: str) -> SiftedTree:
-    """Look at every entry. A tar without doubtful ones is not copied. Raises VerifierFailed when the bytes are
-    no tar, or one of more than ENTRIES entries."""
+    """Look at every entry. A tar without doubtful ones is not copied.
+
+    Raises VerifierFailed when the bytes are no tar, or one of more than ENTRIES entries.
+    """
     source = io.BytesIO(tar)  # shares the bytes
     try:
         with tarfile.open(fileobj=source, mode="r:") as archive:

@@ -79,7 +79,7 @@ def run_checks(options: list[str]) -> tuple[int, Report]:
         child = subprocess.Popen(
             [sys.executable, "-m", "pytest", *options, "-p", "orchard_report"],
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "ORCHARD_REPORT": f"{source} {report.fileno()}"},
+            env={**os.environ, "CHECKS_REPORT": f"{source} {report.fileno()}"},
             pass_fds=[source, report.fileno()],
             cwd=Path(__file__).parent,
         )

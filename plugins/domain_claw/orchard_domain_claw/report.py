@@ -10,7 +10,7 @@ import pytest
 
 def _channel() -> Callable[[str, str], None]:
     """Where to tell of an outcome. Nothing of it is left to the processes that the checks start."""
-    source, sink = map(int, os.environ.pop("ORCHARD_REPORT").split())
+    source, sink = map(int, os.environ.pop("CHECKS_REPORT").split())
     secret = os.read(source, 64)
     os.close(source)
     os.set_inheritable(sink, False)
