@@ -30,7 +30,7 @@ go-check: $(STAMP)
 	@tools/go-check.sh
 
 bench: $(STAMP)
-	@for part in bench/*.py; do echo "== $$part" && $(BIN)/python $$part || exit 1; done
+	@$(BIN)/python -m bench
 
 wheels: $(STAMP)
 	@tools/wheels.sh dist
