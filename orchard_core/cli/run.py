@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import typer
 
 from orchard_core.cli import run_flags as flag
@@ -39,26 +41,43 @@ def run(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     Every model call is recorded, every rollout scored and kept. Exits with 1 when a rollout finished
     without a score.
     """
-    options = {
-        "taskset": taskset_option,
-        "harness": harness_option,
-        "model": model_option,
-        "sandbox": sandbox_option,
-    }
-    limits = {"turns": max_turns, "tokens": max_tokens, "cost_usd": max_cost, "wall_clock_s": timeout}
     flags = flag.Flags(
         source=source, harness=harness, model=model, base_url=base_url, sandbox=sandbox, task=task,
-        limit=limit, options=options, attempts=attempts, concurrency=concurrency, seed=seed, out=out,
-        limits=limits, allow_host_fallback=allow_host_fallback,
+        limit=limit, attempts=attempts, concurrency=concurrency, seed=seed, out=out,
+        allow_host_fallback=allow_host_fallback,
+        options={"taskset": taskset_option, "harness": harness_option, "model": model_option,
+                 "sandbox": sandbox_option},
+        limits={"turns": max_turns, "tokens": max_tokens, "cost_usd": max_cost, "wall_clock_s": timeout},
     )  # fmt: skip
+    mode = _Mode(print_config=print_config, dry_run=dry_run, resume=resume, plain=plain, as_json=as_json)
+    _act(flags, mode)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mode:
+    """What to do with the recipe, and how to show it."""
+
+    print_config: bool
+    """Print it only."""
+    dry_run: bool
+    """Check it only."""
+    resume: bool
+    """Take a run up again."""
+    plain: bool
+    """Lines instead of a display."""
+    as_json: bool
+    """JSON instead of text."""
+
+
+def _act(flags: flag.Flags, mode: _Mode) -> None:
     from orchard_core.cli.launch import dry, launch
     from orchard_core.cli.recipe import to_yaml
     from orchard_core.cli.resolve import resolved
 
-    recipe = resolved(flags, resume=resume)
-    if print_config:
+    recipe = resolved(flags, resume=mode.resume)
+    if mode.print_config:
         typer.echo(to_yaml(recipe), nl=False)
-    elif dry_run:
-        dry(recipe, as_json=as_json)
+    elif mode.dry_run:
+        dry(recipe, as_json=mode.as_json)
     else:
-        launch(recipe, resume=resume, plain=plain, as_json=as_json)
+        launch(recipe, resume=mode.resume, plain=mode.plain, as_json=mode.as_json)

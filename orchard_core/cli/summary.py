@@ -28,9 +28,9 @@ class RunSummary(Record):
     outcomes: Mapping[str, int]
     """How they ended, the most frequent first."""
     tokens: int
-    """Tokens of all calls."""
+    """Tokens of all calls, those of repeated and stopped tries included."""
     cost_usd: float | None
-    """US dollars; None when a call's cost is unknown."""
+    """US dollars for them; None when a call's cost is unknown."""
     seconds: float
     """From the first start to the last end."""
 
@@ -46,8 +46,7 @@ class RunSummary(Record):
         state = run.state()
         entries = list(state.finished.values())
         scores = [entry.score for entry in entries if entry.score is not None]
-        costs = [entry.cost_usd for entry in entries]
-        known = [cost for cost in costs if cost is not None]
+        spent = state.spent()
         return cls(
             run=str(root),
             planned=len(state.planned),
@@ -55,8 +54,8 @@ class RunSummary(Record):
             scored=len(scores),
             mean_score=sum(scores) / len(scores) if scores else None,
             outcomes=dict(Counter(entry.outcome.value for entry in entries).most_common()),
-            tokens=sum(entry.usage.total for entry in entries),
-            cost_usd=sum(known) if len(known) == len(costs) else None,
+            tokens=spent.usage.total,
+            cost_usd=spent.cost_usd,
             seconds=_span([entry.started_at for entry in entries], [entry.finished_at for entry in entries]),
         )
 

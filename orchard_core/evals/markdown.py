@@ -11,6 +11,7 @@ from orchard_core.evals.attempts import Rate
 from orchard_core.evals.compare import RunComparison
 from orchard_core.evals.report import Report, Row
 from orchard_core.evals.statistics import Estimate
+from orchard_core.rollout.store.entry import Spent
 
 _LONGEST = 200
 _SPECIAL = frozenset("\\`*_{}[]()<>#+-.!|~^=:@&$/\"'")
@@ -171,19 +172,23 @@ def _unscored(report: Report) -> list[str]:
 
 
 def _spending(row: Row) -> list[str]:
-    spent = row.spending
+    own, everything = row.spending, row.spending.spent
+    lines = [f"{_used(everything)}; {own.wall_clock_s:,.1f} s from first start to last end."]
+    if everything.calls > own.calls:
+        finished = Spent(calls=own.calls, usage=own.usage, cost_usd=own.cost_usd)
+        lines += [
+            "",
+            f"Of this the finished rollouts, without repeated and stopped tries: {_used(finished)}.",
+        ]
+    return ["## Spent", "", *lines, ""]
+
+
+def _used(spent: Spent) -> str:
     usage = spent.usage
-    text = (
+    return (
         f"{spent.calls:,} model calls; tokens: {usage.input:,} input, {usage.cache_read:,} read from cache, "
-        f"{usage.cache_write:,} written to cache, {usage.output:,} output; cost {_dollars(spent.cost_usd)}; "
-        f"{spent.wall_clock_s:,.1f} s from first start to last end."
+        f"{usage.cache_write:,} written to cache, {usage.output:,} output; cost {_dollars(spent.cost_usd)}"
     )
-    return [
-        "## Spent",
-        "",
-        text,
-        "",
-    ]
 
 
 def _provenance(report: Report) -> list[str]:

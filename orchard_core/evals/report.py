@@ -9,7 +9,7 @@ from functools import partial
 from orchard_core.evals.attempts import Rate, count_attempts, is_valid, rate
 from orchard_core.evals.statistics import METHOD, pass_at_k, pass_hat_k
 from orchard_core.rollout.config import RunConfig
-from orchard_core.rollout.store.entry import Finished, Planned
+from orchard_core.rollout.store.entry import Finished, Planned, Spent
 from orchard_core.rollout.store.run import Run
 from orchard_core.rollout.store.state import RunState
 from orchard_core.types.base import Record
@@ -30,16 +30,18 @@ class KRate(Record):
 
 
 class Spending(Record):
-    """What was used up."""
+    """What was used up by the finished rollouts, and by everything."""
 
     turns_mean: float | None
     """Model answers acted upon, a rollout."""
     calls: int
-    """Model calls."""
+    """Model calls of the finished rollouts."""
     usage: Usage
-    """Tokens."""
+    """Their tokens."""
     cost_usd: float | None
-    """US dollars; None when any rollout's cost is unknown."""
+    """US dollars for them; None when any rollout's cost is unknown."""
+    spent: Spent
+    """All of it: with the tries that were repeated or stopped."""
     wall_clock_mean_s: float | None
     """Seconds a rollout took, from its start to its record."""
     wall_clock_s: float
@@ -153,7 +155,7 @@ def build_report(run: Run, *, threshold: float = 1.0) -> Report:
         run=str(run.root),
         config=run.config,
         threshold=threshold,
-        total=_row(run.config.taskset, planned, finished, threshold),
+        total=_row(run.config.taskset, planned, state, threshold),
         tags=_tag_rows(state, threshold),
         outcomes=tuple(
             OutcomeCount(outcome=outcome, attribution=attribution, count=count)
@@ -179,13 +181,12 @@ def _tag_rows(state: RunState, threshold: float) -> tuple[Row, ...]:
             by_tag.setdefault(tag, []).append(item)
     if len(by_tag) < 2:
         return ()
-    return tuple(
-        _row(tag, items, [state.finished[item.id] for item in items if item.id in state.finished], threshold)
-        for tag, items in sorted(by_tag.items())
-    )
+    return tuple(_row(tag, items, state, threshold) for tag, items in sorted(by_tag.items()))
 
 
-def _row(name: str, planned: Sequence[Planned], finished: Sequence[Finished], threshold: float) -> Row:
+def _row(name: str, planned: Sequence[Planned], state: RunState, threshold: float) -> Row:
+    finished = [state.finished[item.id] for item in planned if item.id in state.finished]
+    lost = [state.lost[item.id] for item in planned if item.id in state.lost]
     attempts = count_attempts(planned, finished, threshold=threshold)
     scores = [entry.score for entry in finished if entry.score is not None]
     largest = max((task.planned for task in attempts), default=0)
@@ -202,7 +203,7 @@ def _row(name: str, planned: Sequence[Planned], finished: Sequence[Finished], th
         pass_at_1=rate(attempts, partial(pass_at_k, k=1)),
         pass_at=tuple(KRate(k=k, rate=rate(attempts, partial(pass_at_k, k=k))) for k in ks),
         pass_hat=tuple(KRate(k=k, rate=rate(attempts, partial(pass_hat_k, k=k))) for k in ks),
-        spending=_spending(finished),
+        spending=_spending(finished, lost),
     )
 
 
@@ -212,15 +213,15 @@ def _powers(largest: int) -> list[int]:
     return sorted({*ks, largest}) if largest else []
 
 
-def _spending(finished: Sequence[Finished]) -> Spending:
-    costs = [entry.cost_usd for entry in finished]
-    known = [cost for cost in costs if cost is not None]
+def _spending(finished: Sequence[Finished], lost: Sequence[Spent]) -> Spending:
+    own = sum((entry.spent for entry in finished), Spent())
     count = len(finished)
     return Spending(
         turns_mean=sum(entry.turns for entry in finished) / count if count else None,
-        calls=sum(entry.calls for entry in finished),
-        usage=sum((entry.usage for entry in finished), Usage()),
-        cost_usd=sum(known) if len(known) == count else None,
+        calls=own.calls,
+        usage=own.usage,
+        cost_usd=own.cost_usd,
+        spent=sum(lost, own),
         wall_clock_mean_s=sum(entry.finished_at - entry.started_at for entry in finished) / count
         if count
         else None,

@@ -24,10 +24,12 @@ from orchard_core.reward.collect import collect
 from orchard_core.rollout.deadline import deadline, unbroken, within
 from orchard_core.rollout.ending import name_death, name_exhausted, name_model, name_stop
 from orchard_core.rollout.fault import name_fault
-from orchard_core.rollout.fitting import FittedSpec, check_tools, fit_spec
+from orchard_core.rollout.fitting import FittedSpec, check_known_tools, check_tools, fit_spec
 from orchard_core.rollout.grading import VERIFIED, grade
 from orchard_core.rollout.harness_files import keep_files
 from orchard_core.rollout.identity import rollout_id
+from orchard_core.rollout.observed_sandbox import ObservedSandbox
+from orchard_core.rollout.observing import LastResults, observed_tools
 from orchard_core.rollout.parts import RolloutParts
 from orchard_core.rollout.progress import Progress
 from orchard_core.rollout.session import ModelSession
@@ -91,6 +93,7 @@ async def _fitted(task: Task, parts: RolloutParts, seen: Progress) -> FittedSpec
     except Exception as error:  # noqa: BLE001 - border: a task set may raise anything about one broken task
         seen.fault = name_fault(error, Phase.PREPARE, elapsed_s=0.0)
         return FittedSpec(spec=SandboxSpec(), fallback=False)
+    check_known_tools(task, parts.taskset, parts.harness)
     return fit_spec(task, spec, can, parts.settings)
 
 
@@ -128,6 +131,7 @@ class _Attempt:
         self._closed = False
         self._exhausted: BudgetExceeded | None = None
         self._last_error: ModelError | None = None
+        self._results = LastResults()
         self._seen = seen
 
     async def work(self) -> Rollout:
@@ -220,7 +224,7 @@ class _Attempt:
                 session = self._parts.taskset.session(self._task, sandbox)
                 tools = await stack.enter_async_context(session)
             if self._seen.fault is None:
-                check_tools(self._parts.harness.name, self._parts.harness.capabilities.tools, tools)
+                check_tools(self._parts.harness, [tool.name for tool in tools])
                 await self._agent(sandbox, tools)
         finally:
             # Services end first, so that what they write at their end is part of the artifacts.
@@ -265,18 +269,20 @@ class _Attempt:
         self, sandbox: Sandbox, tools: Sequence[Tool], session: ModelSession, limits: Limits, wall_s: float
     ) -> None:
         harness = self._parts.harness
+        seen = ObservedSandbox(sandbox, self._results)
+        noted = observed_tools(tools, self._results)
         try:
             result: object = await within(
                 "agent",
                 wall_s,
-                harness.run(self._task, sandbox, session.endpoint, tools, limits),
+                harness.run(self._task, seen, session.endpoint, noted, limits),
                 grace_s=self._parts.settings.phases.cancel_s,
                 extra_s=lambda: session.waited_s,
             )
         finally:
             # Closing ends calls in flight, which must not pass for the error of the newest call.
             self._exhausted, self._last_error = session.exhausted, session.last_error
-            self._seen.trajectory = await session.close()
+            self._seen.trajectory = self._results.kept_in(await session.close())
         if not isinstance(result, HarnessResult):
             raise HarnessError(f"harness {harness.name} gave no HarnessResult", hint="see its contract")
         self._seen.result = result
@@ -322,6 +328,7 @@ class _Attempt:
         return graded.model_copy(update=update)
 
     def _on_call(self, call: ModelCall) -> None:
+        self._results.answered(call)
         self._emit(
             CallFinished(
                 rollout=self.id, index=call.index, usage=call.usage, cost_usd=call.cost_usd, at=time.time()

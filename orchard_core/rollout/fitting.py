@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchard_core.errors import ConfigError, SandboxUnsupported
+from orchard_core.harness.contract import Harness
 from orchard_core.rollout.settings import RolloutSettings
-from orchard_core.tasks.contract import Tool
+from orchard_core.tasks.contract import TaskSet, ToolsKnown
 from orchard_core.types.harness import ToolUse
 from orchard_core.types.sandbox import Capabilities, ImageRef, SandboxSpec
 from orchard_core.types.task import Task
@@ -42,17 +43,34 @@ def fit_spec(task: Task, spec: SandboxSpec, can: Capabilities, settings: Rollout
     )
 
 
-def check_tools(harness: str, use: ToolUse, tools: Sequence[Tool]) -> None:
-    """Refuse a harness that cannot reach the tools a task brings. Raises ConfigError."""
-    if not tools or use is ToolUse.NATIVE:
+def check_known_tools(task: Task, taskset: TaskSet, harness: Harness) -> None:
+    """Refuse, before anything starts, a harness that cannot reach the tools a task will bring.
+
+    Only a task set that offers `tools_of` can be asked; with any other, `check_tools` tells once the task's
+    session is open. Raises ConfigError.
+    """
+    if harness.capabilities.tools is ToolUse.NATIVE or not isinstance(taskset, ToolsKnown):
         return
-    names = ", ".join(tool.name for tool in tools)
+    try:
+        names = [tool.name for tool in taskset.tools_of(task) or ()]
+    except Exception:  # noqa: BLE001 - border: a broken task is named when its turn comes
+        return
+    check_tools(harness, names)
+
+
+def check_tools(harness: Harness, names: Sequence[str]) -> None:
+    """Refuse a harness that cannot reach the tools of these names. Raises ConfigError."""
+    use = harness.capabilities.tools
+    if not names or use is ToolUse.NATIVE:
+        return
+    listed = ", ".join(names)
     if use is ToolUse.NONE:
         raise ConfigError(
-            f"harness {harness} takes no tools, and the task brings {names}",
+            f"harness {harness.name} takes no tools, and the task brings {listed}",
             hint="choose a harness that does, such as react",
         )
     raise ConfigError(
-        f"harness {harness} takes tools by {use}, which this version cannot serve; the task brings {names}",
+        f"harness {harness.name} takes tools by {use}, which this version cannot serve; "
+        f"the task brings {listed}",
         hint="choose a harness that calls tools itself, such as react",
     )

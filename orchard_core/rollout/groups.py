@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from orchard_core.rollout.pool import Pool
 from orchard_core.rollout.sampler import Done, GroupSampler
 from orchard_core.rollout.store.run import Run
-from orchard_core.types.rollout import RolloutGroup
+from orchard_core.types.rollout import Attribution, RolloutGroup
 
 
 def read_groups(run: Run, sampler: GroupSampler) -> Iterator[RolloutGroup]:
@@ -25,7 +25,12 @@ def read_groups(run: Run, sampler: GroupSampler) -> Iterator[RolloutGroup]:
         decision = sampler.next(entries)
         if not isinstance(decision, Done):
             continue
-        scores = [entry.score for entry in entries if entry.score is not None]
+        # Without a score by the agent's own doing, such as an artifact past its cap, has not passed.
+        scores = [
+            entry.score or 0.0
+            for entry in entries
+            if entry.score is not None or finished[entry.rollout].attribution is Attribution.AGENT
+        ]
         yield RolloutGroup(
             task_id=task,
             rollouts=tuple(run.load(finished[name]) for name in decision.group),

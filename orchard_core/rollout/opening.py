@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import platform
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import fields as dataclass_fields
+from dataclasses import is_dataclass
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
+from pydantic_core import to_jsonable_python
 
 from orchard_core import __version__
 from orchard_core.errors import SandboxUnsupported, TaskError
@@ -15,7 +19,7 @@ from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
 from orchard_core.rollout.config import RunConfig
-from orchard_core.rollout.fitting import fit_spec
+from orchard_core.rollout.fitting import check_known_tools, fit_spec
 from orchard_core.rollout.identity import digest
 from orchard_core.rollout.parts import RolloutParts, no_judge
 from orchard_core.rollout.retry import RetryPolicy
@@ -23,8 +27,9 @@ from orchard_core.rollout.sampler import GroupSampler
 from orchard_core.rollout.session import ModelGateway
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
-from orchard_core.types.base import Record
 from orchard_core.types.task import Task
+
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 async def open_parts(
@@ -101,13 +106,15 @@ def select_tasks(taskset: TaskSet, select: Callable[[Task], bool]) -> dict[str, 
 
 
 async def check_images(tasks: Iterable[Task], parts: RolloutParts) -> None:
-    """Refuse, before anything starts, tasks whose image the provider does not take.
+    """Refuse, before anything starts, tasks whose image the provider does not take, or whose tools, where
+    they are known, the harness cannot reach.
 
-    Raises SandboxUnsupported, naming how many there are.
+    Raises SandboxUnsupported, naming how many there are, and ConfigError.
     """
     can = await parts.provider.capabilities()
     refused: list[SandboxUnsupported] = []
     for task in tasks:
+        check_known_tools(task, parts.taskset, parts.harness)
         try:
             fit_spec(task, parts.taskset.spec(task), can, parts.settings)
         except SandboxUnsupported as error:
@@ -160,5 +167,24 @@ def plugin_versions() -> dict[str, str]:
 
 
 def _describe(sampler: GroupSampler) -> JsonValue:
-    settings: JsonValue = sampler.model_dump(mode="json") if isinstance(sampler, Record) else None
-    return {"name": type(sampler).__name__, "settings": settings}
+    return {"name": type(sampler).__name__, "settings": _sampler_settings(sampler)}
+
+
+def _sampler_settings(sampler: object) -> JsonValue:
+    """Its fields; of one that is neither a model nor a dataclass, what it says of itself."""
+    if isinstance(sampler, BaseModel):
+        fields: JsonValue = sampler.model_dump(mode="json")
+        return fields
+    if is_dataclass(sampler):
+        # Field by field: `asdict` would copy what cannot be copied.
+        return {item.name: _plain(getattr(sampler, item.name)) for item in dataclass_fields(sampler)}
+    return _plain(sampler)
+
+
+def _plain(value: object) -> JsonValue:
+    """As JSON, or in words; an address in memory differs with each start, and so is left out."""
+    try:
+        plain: JsonValue = to_jsonable_python(value, fallback=lambda odd: _ADDRESS.sub("", repr(odd)))
+    except ValueError:  # pydantic's serialisation error, such as for a cycle
+        return _ADDRESS.sub("", repr(value))
+    return plain

@@ -20,6 +20,9 @@ class RetryPolicy(Record):
     """Further tries after the harness broke."""
     total: int = 12
     """Tries in all, over every resume of the run."""
+    gradings: int = 4
+    """Times one try is graded in all, over every resume of the run, when its verifier failed by no doing of
+    the agent's; 1: a resumed run does not grade it again."""
     backoff_s: float = 1.0
     """Pause before the first retry, seconds; it doubles each time, with jitter."""
     backoff_cap_s: float = 60.0
@@ -32,6 +35,13 @@ class RetryPolicy(Record):
     def resumes(self, outcome: Outcome, attribution: Attribution, *, regradable: bool, tries: int) -> bool:
         """Whether a resumed run starts a finished rollout again that was tried `tries` times in all."""
         return tries < self.total and self._further(outcome, attribution, regradable=regradable) > 0
+
+    def grades_again(
+        self, outcome: Outcome, attribution: Attribution, *, regradable: bool, gradings: int
+    ) -> bool:
+        """Whether a resumed run grades a finished rollout again that was graded `gradings` times in all."""
+        failed = outcome is Outcome.VERIFIER_FAILED and attribution is not Attribution.AGENT
+        return failed and regradable and gradings < self.gradings
 
     def pause_s(self, tries: int, *, seed: int) -> float:
         """Seconds to wait after the failed try number `tries`: between half and all of the doubled pause."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from orchard_core.errors import RecordCorrupt, RegradeRefused
 from orchard_core.rollout.attempt import run_rollout
+from orchard_core.rollout.deadline import unbroken
 from orchard_core.rollout.events import EventBus
+from orchard_core.rollout.grading import regrade
 from orchard_core.rollout.identity import digest, rollout_id, rollout_seed
 from orchard_core.rollout.parts import RolloutParts
 from orchard_core.rollout.pool import Pool
@@ -17,9 +22,11 @@ from orchard_core.rollout.sampler import Drop, GroupSampler, More
 from orchard_core.rollout.stop import Stop
 from orchard_core.rollout.store.entry import Finished, Planned
 from orchard_core.rollout.store.writer import RunWriter
-from orchard_core.types.events import RolloutFinished, RolloutStarted, RunFinished, RunStarted
-from orchard_core.types.rollout import Rollout
+from orchard_core.types.events import PhaseStarted, RolloutFinished, RolloutStarted, RunFinished, RunStarted
+from orchard_core.types.rollout import Phase, Rollout
 from orchard_core.types.task import Task
+
+_LOG = logging.getLogger("orchard.rollout")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +36,8 @@ class _Ticket:
     """In all, over every session of the run, this one included."""
     session_tries: int
     """Within this session of the run."""
+    graded: Finished | None = None
+    """Its record, when it is to be graded again instead of run."""
 
 
 class Scheduler:
@@ -58,7 +67,7 @@ class Scheduler:
         self._stop = stop
         self._ready: asyncio.Queue[_Ticket] = asyncio.Queue()
         self._results: asyncio.Queue[Rollout] = asyncio.Queue(maxsize=concurrency)
-        self._running: set[asyncio.Task[Rollout]] = set()
+        self._running: set[asyncio.Task[Any]] = set()
         self._pool = Pool()
         self._open = 0
         self._busy = 0
@@ -117,16 +126,14 @@ class Scheduler:
     async def _begin(self) -> None:
         """Take up what the journal left open, and plan what the sampler wants beyond that."""
         state = self._writer.state
-        redo = [entry for entry in state.finished.values() if self._is_redone(entry)]
+        redo = self._to_redo()
         for entry in state.finished.values():
-            self._pool.add(entry)
-        for entry in redo:
-            self._pool.remove(entry)
-        again = {entry.id for entry in redo}
+            if entry.id not in redo:
+                self._pool.add(entry)
         for planned in state.planned.values():
             self._pool.plan(planned)
-            if planned.id in again or planned.id not in state.finished:
-                self._issue(planned)
+            if planned.id in redo or planned.id not in state.finished:
+                self._issue(planned, graded=redo.get(planned.id))
         new = [item for task in self._tasks for item in await self._wanted(task)]
         new.sort(key=lambda item: item.attempt)  # one attempt at every task before the second at any
         await self._writer.plan(new)
@@ -141,10 +148,23 @@ class Scheduler:
             )
         )
 
-    def _is_redone(self, entry: Finished) -> bool:
-        return entry.score is None and self._retry.resumes(
-            entry.outcome, entry.attribution, regradable=entry.regradable, tries=entry.tries
-        )
+    def _to_redo(self) -> dict[str, Finished | None]:
+        """Finished rollouts to take up again by id, with the record to grade, None to run the agent."""
+        redo: dict[str, Finished | None] = {}
+        for entry in self._writer.state.finished.values():
+            gradings = self._writer.state.gradings[entry.id]
+            if entry.score is not None:
+                continue
+            if self._retry.grades_again(
+                entry.outcome, entry.attribution, regradable=entry.regradable, gradings=gradings
+            ):
+                redo[entry.id] = entry
+            elif self._is_run_again(entry, regradable=entry.regradable):
+                redo[entry.id] = None
+        return redo
+
+    def _is_run_again(self, entry: Finished, *, regradable: bool) -> bool:
+        return self._retry.resumes(entry.outcome, entry.attribution, regradable=regradable, tries=entry.tries)
 
     async def _wanted(self, task_id: str) -> list[Planned]:
         """What the sampler wants of a task of which nothing is open."""
@@ -180,10 +200,10 @@ class Scheduler:
             prompt=digest(task.instruction)[:16],
         )
 
-    def _issue(self, planned: Planned) -> None:
+    def _issue(self, planned: Planned, *, graded: Finished | None = None) -> None:
         before = self._writer.state.tries.get(planned.id, 0)
         self._open += 1
-        self._ready.put_nowait(_Ticket(planned=planned, tries=before + 1, session_tries=1))
+        self._ready.put_nowait(_Ticket(planned=planned, tries=before + 1, session_tries=1, graded=graded))
 
     async def _work(self) -> None:
         while True:
@@ -192,7 +212,10 @@ class Scheduler:
                 await asyncio.Event().wait()  # nothing new starts; the supervisor ends this worker
             self._busy += 1
             try:
-                await self._one(ticket)
+                if ticket.graded is None:
+                    await self._one(ticket)
+                else:
+                    await self._one_graded(ticket, ticket.graded)
             finally:
                 self._busy -= 1
                 self._changed.set()
@@ -236,12 +259,52 @@ class Scheduler:
             self._running.discard(task)
         await self._settle(recorded[0], ticket)
 
+    async def _one_graded(self, ticket: _Ticket, entry: Finished) -> None:
+        """Grade a stored rollout again; when that cannot be, run it again or leave it as it is."""
+        task = asyncio.create_task(self._grade_again(ticket, entry))
+        self._running.add(task)
+        if self._stop.requested:
+            task.cancel()
+        try:
+            rollout = await task
+        except (RegradeRefused, RecordCorrupt) as error:
+            _LOG.warning("rollout %s is not graded again: %s", entry.id, error)
+            if self._is_run_again(entry, regradable=False):
+                self._ready.put_nowait(replace(ticket, graded=None))
+            else:
+                self._pool.add(entry)
+                await self._go_on(entry.task)
+                self._open -= 1
+            return
+        except asyncio.CancelledError:
+            _go_on_unless_cancelled()
+            return  # its record stays as it was, and a resumed run grades it
+        finally:
+            self._running.discard(task)
+        await self._report(rollout)
+
+    async def _grade_again(self, ticket: _Ticket, entry: Finished) -> Rollout:
+        stored = await self._writer.load(entry)
+        planned, now = ticket.planned, time.time()
+        self._bus.emit(RolloutStarted(rollout=entry.id, task=planned.task, attempt=planned.attempt, at=now))
+        self._bus.emit(PhaseStarted(rollout=entry.id, phase=Phase.VERIFY, at=now))
+        rollout = await regrade(stored, self._parts)
+        await unbroken(self._finish(rollout))
+        return rollout
+
+    async def _finish(self, rollout: Rollout) -> None:
+        self._pool.add(await self._writer.finish(rollout))
+        self._tell_finished(rollout, again=False)
+
     async def _record(self, rollout: Rollout, ticket: _Ticket) -> None:
         again = self._is_retried(rollout, ticket)
-        if again:
-            await self._writer.retried(rollout)
-        else:
-            self._pool.add(await self._writer.finish(rollout))
+        if not again:
+            await self._finish(rollout)
+            return
+        await self._writer.retried(rollout)
+        self._tell_finished(rollout, again=True)
+
+    def _tell_finished(self, rollout: Rollout, *, again: bool) -> None:
         self._bus.emit(
             RolloutFinished(
                 rollout=rollout.id,
@@ -271,15 +334,22 @@ class Scheduler:
             pause = self._retry.pause_s(ticket.session_tries, seed=ticket.planned.seed)
             asyncio.get_running_loop().call_later(pause, self._ready.put_nowait, again)
             return
-        items = await self._wanted(rollout.task.id)
-        await self._writer.plan(items)
-        for item in items:
-            self._issue(item)
+        await self._report(rollout)
+
+    async def _report(self, rollout: Rollout) -> None:
+        await self._go_on(rollout.task.id)
         await self._results.put(rollout)
         self._open -= 1
 
-    async def _settle_cancelled(self, rollout: str, stopped: list[Rollout]) -> None:
-        await self._writer.cancelled(rollout)
+    async def _go_on(self, task: str) -> None:
+        """One rollout of a task is over: plan what the sampler wants now."""
+        items = await self._wanted(task)
+        await self._writer.plan(items)
+        for item in items:
+            self._issue(item)
+
+    async def _settle_cancelled(self, name: str, stopped: list[Rollout]) -> None:
+        await self._writer.cancelled(name, stopped[0] if stopped else None)
         _go_on_unless_cancelled()
         for record in stopped:
             await self._results.put(record)

@@ -12,7 +12,7 @@ from orchard_core.reward.contract import Reward
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.types.sandbox import SandboxSpec
 from orchard_core.types.task import Solution, Task
-from orchard_core.types.tool import ToolResult
+from orchard_core.types.tool import ToolResult, ToolSpec
 
 
 @runtime_checkable
@@ -63,3 +63,12 @@ class TaskSet(Protocol):
 
     def solution(self, task: Task) -> Solution | None:
         """The known solution, None when there is none."""
+
+
+@runtime_checkable
+class ToolsKnown(Protocol):
+    """What a task set may offer beside `TaskSet`: it knows a task's tools without a sandbox, so that a
+    harness which cannot reach them is refused before anything starts."""
+
+    def tools_of(self, task: Task) -> Sequence[ToolSpec] | None:
+        """The tools that `session` will give, none of them called; None when only the session can tell."""

@@ -206,4 +206,5 @@ class RolloutGroup(Record):
     rollouts: tuple[Rollout, ...]
     """The members."""
     pass_rate: float | None = None
-    """Share of all scored attempts with reward > 0, selected or not: the unbiased figure beside the group."""
+    """Share with reward > 0 of all attempts that were scored, or have no score by the agent's own doing,
+    selected or not: the unbiased figure beside the group."""

@@ -88,6 +88,36 @@ async def test_what_the_agent_did_to_itself_counts_against_it(tmp_path: Path) ->
     assert [(item.valid, item.passed) for item in counts] == [(6, 2), (7, 1)]
 
 
+async def test_an_artifact_past_its_cap_is_a_failure_of_the_agent_and_not_left_out(tmp_path: Path) -> None:
+    async with await RunWriter.open(tmp_path, make_config()) as writer:
+        await writer.plan([make_planned("a", n) for n in range(2)])
+        await writer.finish(make_rollout("a", 0))
+        await writer.finish(
+            make_rollout("a", 1, score=None, outcome=Outcome.VERIFIER_FAILED, error="BlobTooLarge")
+        )
+    report = build_report(open_run(tmp_path))
+    assert (report.total.valid, report.total.scored, report.total.passed) == (2, 1, 1)
+    assert report.total.pass_at_1.valid is not None
+    assert report.total.pass_at_1.valid.value == 1 / 2
+    [unscored] = report.unscored
+    assert (unscored.attribution, unscored.regradable) == (Attribution.AGENT, False)
+
+
+async def test_what_repeated_and_stopped_tries_used_up_is_part_of_what_was_spent(tmp_path: Path) -> None:
+    async with await RunWriter.open(tmp_path, make_config()) as writer:
+        await writer.plan([make_planned("a", 0), make_planned("b", 0)])
+        await writer.retried(make_rollout("a", turns=2, cost_usd=0.5, error="gone"))
+        await writer.finish(make_rollout("a", turns=3, cost_usd=1.0))
+        await writer.cancelled("b-0", make_rollout("b", turns=4, cost_usd=0.25))
+    report = build_report(open_run(tmp_path))
+    spending = report.total.spending
+    assert (spending.calls, spending.usage.output, spending.cost_usd) == (3, 9, 1.0)
+    assert (spending.spent.calls, spending.spent.usage.output, spending.spent.cost_usd) == (9, 27, 1.75)
+    text = to_markdown([report])
+    assert "9 model calls" in text
+    assert "without repeated and stopped tries: 3 model calls" in text
+
+
 async def test_outcomes_errors_spending_and_the_unscored_are_listed(tmp_path: Path) -> None:
     report = build_report(await write_run(tmp_path))
     ends = {(item.outcome, item.attribution): item.count for item in report.outcomes}

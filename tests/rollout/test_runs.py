@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,7 +23,6 @@ from orchard_core import (
     More,
     Outcome,
     PoolEntry,
-    Rollout,
     RunExists,
     RunLocked,
     Sandbox,
@@ -33,49 +31,17 @@ from orchard_core import (
     SandboxUnsupported,
     StopReason,
     Task,
-    VerifierFailed,
 )
 from orchard_core.gateway.server import Gateway
-from orchard_core.rollout.front import run_rollouts
 from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.settings import PhaseLimits, RolloutSettings
 from orchard_core.rollout.stop import Stop
 from orchard_core.rollout.store.run import open_run
-from orchard_core.testing import FakeModel, FakeProvider, FakeReply, FakeReward, FakeTaskSet
+from orchard_core.testing import FakeModel, FakeProvider, FakeReply, FakeTaskSet
 from orchard_core.types.events import Event, RolloutFinished, RolloutStarted, RunFinished, RunStarted
 
-from .harnesses import Acting, answer
-
-RETRY = RetryPolicy(backoff_s=0.01)
-Runs = Callable[..., AsyncGenerator[Rollout, None]]
-
-
-async def solve(task: Task, sandbox: Sandbox, model: ModelEndpoint) -> None:
-    await answer(model)
-    await sandbox.write("/workspace/answer.txt", task.id.removeprefix("write-").encode())
-
-
-@pytest.fixture
-def runs(gateway: Gateway, provider: FakeProvider, tmp_path: Path) -> Runs:
-    """run_rollouts with fakes, into one directory."""
-
-    def start(taskset: FakeTaskSet | None = None, **options: Any) -> AsyncGenerator[Rollout, None]:
-        defaults: dict[str, Any] = {
-            "harness": Acting(solve),
-            "model": FakeModel(),
-            "sandbox": provider,
-            "gateway": gateway,
-            "out": tmp_path / "run",
-            "retry": RETRY,
-            "settings": RolloutSettings(phases=PhaseLimits(cancel_s=0.5, close_s=2)),
-        }
-        return run_rollouts(taskset or FakeTaskSet.of(3), **(defaults | options))
-
-    return start
-
-
-async def collected(rollouts: AsyncIterator[Rollout]) -> list[Rollout]:
-    return [rollout async for rollout in rollouts]
+from .harnesses import Acting, answer, solve
+from .starting import Runs, collected
 
 
 async def test_every_attempt_at_every_task_is_run_once(runs: Runs, tmp_path: Path) -> None:
@@ -207,17 +173,6 @@ async def test_a_model_that_cannot_be_had_is_tried_once_more(runs: Runs) -> None
     dead = FakeModel(otherwise=FakeReply(error=ModelUnavailable("refused")))
     [rollout] = await collected(runs(FakeTaskSet.of(1), model=dead))
     assert (rollout.tries, rollout.outcome) == (2, Outcome.MODEL_FAILED)
-
-
-async def test_a_failed_verifier_keeps_the_work_and_does_not_run_the_agent_again(runs: Runs) -> None:
-    async def failing(*_: object) -> float:
-        raise VerifierFailed("crashed")
-
-    tasks = FakeTaskSet.of(1)
-    broken = FakeTaskSet(list(tasks.tasks()), rewards={"write-0": FakeReward(failing)})
-    [rollout] = await collected(runs(broken))
-    assert (rollout.outcome, rollout.score, rollout.tries) == (Outcome.VERIFIER_FAILED, None, 1)
-    assert await collected(runs(broken, resume=True)) == []
 
 
 async def test_events_follow_the_journal(runs: Runs, tmp_path: Path) -> None:

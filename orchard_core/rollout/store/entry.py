@@ -11,6 +11,25 @@ from orchard_core.types.model import Usage
 from orchard_core.types.rollout import Attribution, Outcome
 
 
+class Spent(Record):
+    """What model calls used up."""
+
+    calls: int = 0
+    """Model calls of any kind."""
+    usage: Usage = Usage()
+    """Token counts."""
+    cost_usd: float | None = 0.0
+    """US dollars; None: unknown."""
+
+    def __add__(self, other: Spent) -> Spent:
+        known = self.cost_usd is not None and other.cost_usd is not None
+        return Spent(
+            calls=self.calls + other.calls,
+            usage=self.usage + other.usage,
+            cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+        )
+
+
 class Planned(Record):
     """A rollout the run consists of."""
 
@@ -62,6 +81,8 @@ class Retried(Record):
     """Class of the error."""
     at: float
     """Seconds since the epoch."""
+    spent: Spent = Spent(cost_usd=None)
+    """What it had used up; it is part of no finished rollout."""
 
 
 class Finished(Record):
@@ -112,6 +133,11 @@ class Finished(Record):
     length: int
     """Bytes of its frame, header included."""
 
+    @property
+    def spent(self) -> Spent:
+        """What it used up."""
+        return Spent(calls=self.calls, usage=self.usage, cost_usd=self.cost_usd)
+
 
 class Cancelled(Record):
     """A rollout was stopped before its end; a resumed run starts it again."""
@@ -122,6 +148,8 @@ class Cancelled(Record):
     """The rollout's id."""
     at: float
     """Seconds since the epoch."""
+    spent: Spent = Spent(cost_usd=None)
+    """What it had used up; it is part of no finished rollout."""
 
 
 class Dropped(Record):

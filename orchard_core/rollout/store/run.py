@@ -35,6 +35,18 @@ def read_config(root: Path) -> RunConfig:
         ) from None
 
 
+def load_rollout(root: Path, entry: Finished) -> Rollout:
+    """The rollout a line points at. Raises RecordCorrupt."""
+    path = shard_path(root, entry.shard)
+    try:
+        with path.open("rb") as stream:
+            stream.seek(entry.offset)
+            frame = stream.read(entry.length)
+    except FileNotFoundError:
+        raise RecordCorrupt(f"{path} is gone", hint="restore it from a copy") from None
+    return unpack(frame, where=f"{path} at byte {entry.offset} (rollout {entry.id})")
+
+
 class Run:
     """One run directory. Nothing is held but the journal's short lines: rollouts are read one by one."""
 
@@ -85,14 +97,7 @@ class Run:
 
     def load(self, entry: Finished) -> Rollout:
         """The rollout a line points at. Raises RecordCorrupt."""
-        path = shard_path(self.root, entry.shard)
-        try:
-            with path.open("rb") as stream:
-                stream.seek(entry.offset)
-                frame = stream.read(entry.length)
-        except FileNotFoundError:
-            raise RecordCorrupt(f"{path} is gone", hint="restore it from a copy") from None
-        return unpack(frame, where=f"{path} at byte {entry.offset} (rollout {entry.id})")
+        return load_rollout(self.root, entry)
 
     def differences(self, other: Run) -> list[Difference]:
         """Fields in which the configurations differ; `orchard_core.evals.compare` looks at tasks too."""

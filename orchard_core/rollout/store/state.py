@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Self
 
-from orchard_core.rollout.store.entry import Cancelled, Dropped, Entry, Finished, Planned, Retried, Started
+from orchard_core.rollout.store.entry import (
+    Cancelled,
+    Dropped,
+    Entry,
+    Finished,
+    Planned,
+    Retried,
+    Spent,
+    Started,
+)
 
 
 class RunState:
@@ -18,6 +27,10 @@ class RunState:
         """By rollout id, the newest line of each."""
         self.tries: dict[str, int] = {}
         """Times each rollout was started and came to an end of its own."""
+        self.gradings: dict[str, int] = {}
+        """Times the newest finished try of each rollout was graded."""
+        self.lost: dict[str, Spent] = {}
+        """What tries used up that are not the newest finished one of their rollout, by rollout id."""
         self.dropped: dict[str, str] = {}
         """Task id to the reason why its sampler gave it up."""
         self.ends: dict[int, int] = {}
@@ -37,15 +50,34 @@ class RunState:
             case Planned():
                 self.planned.setdefault(entry.id, entry)
             case Finished():
-                self.finished[entry.id] = entry
+                self._finish(entry)
                 self.ends[entry.shard] = max(entry.offset + entry.length, self.ends.get(entry.shard, 0))
                 self.tries[entry.id] = max(entry.tries, self.tries.get(entry.id, 0))
             case Retried():
                 self.tries[entry.id] = max(entry.tries, self.tries.get(entry.id, 0))
+                self._lose(entry.id, entry.spent)
+            case Cancelled():
+                self._lose(entry.id, entry.spent)
             case Dropped():
                 self.dropped[entry.task] = entry.reason
-            case Started() | Cancelled():
+            case Started():
                 pass
+
+    def _finish(self, entry: Finished) -> None:
+        """A newer line of the same try is the same work graded again; one of another try replaces it."""
+        before = self.finished.get(entry.id)
+        again = before is not None and before.tries == entry.tries
+        self.gradings[entry.id] = self.gradings.get(entry.id, 0) + 1 if again else 1
+        if before is not None and not again:
+            self._lose(entry.id, before.spent)
+        self.finished[entry.id] = entry
+
+    def _lose(self, name: str, spent: Spent) -> None:
+        self.lost[name] = self.lost.get(name, Spent()) + spent
+
+    def spent(self) -> Spent:
+        """Everything used up: the finished rollouts, and the tries that were repeated or stopped."""
+        return sum((entry.spent for entry in self.finished.values()), sum(self.lost.values(), Spent()))
 
     def missing(self) -> list[Planned]:
         """What is planned and not finished, in order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchard_core.rollout.retry import is_regradable
-from orchard_core.rollout.store.entry import Finished
+from orchard_core.rollout.store.entry import Finished, Spent
 from orchard_core.types.rollout import Rollout
 
 
@@ -32,3 +32,8 @@ def summary(rollout: Rollout) -> Finished:
         offset=0,
         length=0,
     )
+
+
+def spent(rollout: Rollout) -> Spent:
+    """What a try used up whose record is not kept."""
+    return Spent(calls=len(rollout.trajectory.calls), usage=rollout.usage, cost_usd=rollout.cost_usd)

@@ -15,12 +15,12 @@ from orchard_core.rollout.config import RunConfig
 from orchard_core.rollout.store import frame as frames
 from orchard_core.rollout.store.blobs import BlobWriter
 from orchard_core.rollout.store.commit import SHARD_BYTES, Committer
-from orchard_core.rollout.store.entry import Cancelled, Dropped, Finished, Planned, Retried, Started
+from orchard_core.rollout.store.entry import Cancelled, Dropped, Finished, Planned, Retried, Spent, Started
 from orchard_core.rollout.store.files import DiskFiles, Files, Lock, write_whole
 from orchard_core.rollout.store.recover import Recovered, recover
-from orchard_core.rollout.store.run import CONFIG_NAME, read_config
+from orchard_core.rollout.store.run import CONFIG_NAME, load_rollout, read_config
 from orchard_core.rollout.store.state import RunState
-from orchard_core.rollout.store.summary import summary
+from orchard_core.rollout.store.summary import spent, summary
 from orchard_core.types.rollout import Rollout
 
 
@@ -121,9 +121,14 @@ class RunWriter:
             attribution=rollout.attribution,
             error=rollout.error.kind if rollout.error else "",
             at=time.time(),
+            spent=spent(rollout),
         )
         await self._committer.commit((entry,))
         self.state.apply(entry)
+
+    async def load(self, entry: Finished) -> Rollout:
+        """A rollout that was finished before. Raises RecordCorrupt."""
+        return await asyncio.to_thread(load_rollout, self.root, entry)
 
     async def finish(self, rollout: Rollout) -> Finished:
         """Keep a rollout. On return it survives anything."""
@@ -135,9 +140,12 @@ class RunWriter:
         self.state.apply(entry)
         return entry
 
-    async def cancelled(self, rollout: str) -> None:
-        """A rollout was stopped; a resumed run starts it again."""
-        await self._committer.commit((Cancelled(id=rollout, at=time.time()),))
+    async def cancelled(self, name: str, record: Rollout | None = None) -> None:
+        """A rollout was stopped, with what was done until then; a resumed run starts it again."""
+        used = Spent() if record is None else spent(record)
+        entry = Cancelled(id=name, at=time.time(), spent=used)
+        await self._committer.commit((entry,))
+        self.state.apply(entry)
 
     async def dropped(self, task: str, *, reason: str) -> None:
         """The sampler gave a task up."""

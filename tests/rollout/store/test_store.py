@@ -272,6 +272,13 @@ async def test_blobs_are_stored_once_and_checked_when_read(tmp_path: Path) -> No
         await run.blobs.read("0" * 64)
 
 
+@pytest.mark.parametrize("name", ["", "../../etc/passwd", "/etc/passwd", "ab", "A" * 64, "0" * 64 + "\n"])
+async def test_a_name_that_is_no_hash_never_becomes_a_path(tmp_path: Path, name: str) -> None:
+    await write(tmp_path, 1)
+    with pytest.raises(RecordCorrupt, match="is not the name of a blob"):
+        await open_run(tmp_path).blobs.read(name)
+
+
 async def test_a_stream_that_is_not_read_to_its_end_is_closed_at_once(tmp_path: Path) -> None:
     closed: list[bool] = []
 
