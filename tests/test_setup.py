@@ -53,7 +53,7 @@ def test_no_python_is_said_with_a_way_out(tmp_path: Path) -> None:
 def test_a_python_that_cannot_make_an_environment_is_said(tmp_path: Path) -> None:
     broken = tmp_path / "bin" / "python3"
     broken.parent.mkdir()
-    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.write_text('#!/bin/sh\n[ "$1" = -c ]\n')
     broken.chmod(0o755)
     for tool in ("sh", "dirname", "rm"):
         (broken.parent / tool).symlink_to(shutil.which(tool) or f"/bin/{tool}")
@@ -62,6 +62,23 @@ def test_a_python_that_cannot_make_an_environment_is_said(tmp_path: Path) -> Non
     assert done.returncode == 1
     assert "cannot make a virtual environment" in done.stderr
     assert not (tmp_path / "venv").exists()
+
+
+@pytest.mark.parametrize("python", ["/nonexistent", "false"])
+def test_a_python_that_is_none_or_too_old_is_said(tmp_path: Path, python: str) -> None:
+    done = run("sh", ROOT / "tools" / "setup.sh", tmp_path / "venv", cwd=tmp_path, PYTHON=python)
+    assert done.returncode == 1
+    assert f"{python} is not a Python 3.11 or newer" in done.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+def test_an_environment_without_pip_is_said(tmp_path: Path) -> None:
+    made = run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    done = run("sh", ROOT / "tools" / "setup.sh", tmp_path / "venv", cwd=tmp_path, PYTHON=sys.executable)
+    assert done.returncode == 1
+    assert "has no pip" in done.stderr
+    assert "make clean" in done.stderr
 
 
 def pending(clone: Path) -> bool:
@@ -95,16 +112,40 @@ def test_nothing_is_set_up_again_unless_what_it_is_made_of_changed(clone: Path) 
     assert not pending(clone)
 
 
+def called_by_setup(tmp_path: Path, *, uv_works: bool, **env: str) -> str:
+    """What set-up asks of an environment that only writes down what it is asked."""
+    programs = tmp_path / "venv" / "bin"
+    programs.mkdir(parents=True)
+    asked = tmp_path / "asked"
+    for name, code in (("python", 0), ("uv", 0 if uv_works else 1)):
+        (programs / name).write_text(f'#!/bin/sh\necho {name} "$@" >>"{asked}"\nexit {code}\n')
+        (programs / name).chmod(0o755)
+    done = run("sh", ROOT / "tools" / "setup.sh", tmp_path / "venv", cwd=tmp_path, PYTHON="python3", **env)
+    assert done.returncode == 0, done.stderr
+    return asked.read_text()
+
+
+def test_uv_installs_where_it_works(tmp_path: Path) -> None:
+    asked = called_by_setup(tmp_path, uv_works=True, ORCHARD_SETUP_PIP="")
+    assert "uv pip install" in asked
+    assert "python -m pip install --quiet --disable-pip-version-check -r requirements.lock" not in asked
+
+
+def test_pip_installs_where_uv_fails(tmp_path: Path) -> None:
+    asked = called_by_setup(tmp_path, uv_works=False, ORCHARD_SETUP_PIP="")
+    assert "python -m pip install --quiet --disable-pip-version-check -r requirements.lock" in asked
+
+
+def test_uv_is_not_even_fetched_when_told_to_use_pip(tmp_path: Path) -> None:
+    asked = called_by_setup(tmp_path, uv_works=True, ORCHARD_SETUP_PIP="1")
+    assert "uv" not in asked.replace(str(tmp_path), "")
+    assert "-r requirements.lock" in asked
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "env",
-    [
-        pytest.param({"ORCHARD_SETUP_PIP": "1"}, id="uv-left-out"),
-        pytest.param({"UV_OFFLINE": "1", "UV_NO_CACHE": "1"}, id="uv-fails"),
-    ],
-)
-def test_pip_alone_sets_up_a_clone_that_works(clone: Path, tmp_path: Path, env: dict[str, str]) -> None:
-    done = run("make", STAMP, f"PYTHON={sys.executable}", cwd=clone, **env)
+def test_pip_alone_sets_up_a_clone_that_works(clone: Path, tmp_path: Path) -> None:
+    without_uv = {"UV_OFFLINE": "1", "UV_NO_CACHE": "1"}
+    done = run("make", STAMP, f"PYTHON={sys.executable}", cwd=clone, **without_uv)
     assert done.returncode == 0, done.stderr
     assert "using pip" in done.stderr
     assert not pending(clone)
