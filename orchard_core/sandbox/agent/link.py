@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import quote_from_bytes
 
-from orchard_core.errors import SandboxConnectionLost, SandboxGone
+from orchard_core.errors import FileError, SandboxConnectionLost, SandboxGone
 from orchard_core.sandbox.agent.address import AgentAddress, Streams
 from orchard_core.sandbox.agent.faults import agent_error
 from orchard_core.sandbox.agent.wire import ANSWER_MAX, Answer, Body, Connection
@@ -138,8 +138,11 @@ class AgentLink:
 
 
 def query_string(query: Query | None) -> str:
-    """`?name=value...`; text becomes the bytes it stands for (surrogateescape), None is left out."""
-    pairs = [
-        f"{k}={quote_from_bytes(os.fsencode(str(v)))}" for k, v in (query or {}).items() if v is not None
-    ]
+    """`?name=value...`; text becomes the bytes it stands for (surrogateescape), None is left out. Raises
+    FileError for what stands for none."""
+    given = [(name, str(value)) for name, value in (query or {}).items() if value is not None]
+    try:
+        pairs = [f"{name}={quote_from_bytes(os.fsencode(text))}" for name, text in given]
+    except UnicodeEncodeError as error:
+        raise FileError("half of a surrogate pair stands for no byte that a path could have") from error
     return "?" + "&".join(pairs) if pairs else ""

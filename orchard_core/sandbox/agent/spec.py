@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchard_core.errors import ConfigError, SandboxConnectionLost
+from orchard_core.errors import ConfigError, ExecError, SandboxConnectionLost
 from orchard_core.sandbox.contract import Command
 from orchard_core.types.sandbox import ExecResult
 
@@ -19,8 +19,11 @@ INLINE_STDIN = 256 * 1024
 
 
 def byte_string(value: str | bytes) -> str | dict[str, str]:
-    """A byte string in the agent's JSON: text where it is UTF-8, base64 where it is not."""
-    raw = os.fsencode(value)
+    """A byte string in the agent's JSON: text where it is UTF-8, base64 where it is not. Raises ExecError."""
+    try:
+        raw = os.fsencode(value)
+    except UnicodeEncodeError as error:
+        raise ExecError("half of a surrogate pair stands for no byte that a command could have") from error
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -359,3 +359,11 @@ async def test_a_time_out_beyond_any_clock_is_no_time_out(agent: AgentClient) ->
 async def test_a_time_out_that_is_no_time_is_refused(agent: AgentClient, timeout: float) -> None:
     with pytest.raises(ConfigError, match="time-out"):
         await agent.exec("echo hi", timeout=timeout)
+
+
+@pytest.mark.parametrize("command", ["echo \ud800", ["echo", "\ud800"]])
+async def test_half_of_a_surrogate_pair_is_the_commands_mistake(
+    agent: AgentClient, command: str | list[str]
+) -> None:
+    with pytest.raises(ExecError, match="surrogate"):
+        await agent.exec(command)

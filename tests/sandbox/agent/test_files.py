@@ -250,3 +250,9 @@ async def test_a_file_that_is_too_large_leaves_no_reader_behind(agent: AgentClie
         sys.set_asyncgen_hooks(*before)
     readers = [generator for generator in begun if generator.__name__ in {"read", "open"}]
     assert [reader.ag_frame for reader in readers] == [None, None]
+
+
+async def test_half_of_a_surrogate_pair_names_no_file(agent: AgentClient) -> None:
+    for call in (agent.stat, agent.read_bytes, agent.list, agent.remove):
+        with pytest.raises(FileError, match="surrogate"):
+            await call("/\ud800")
