@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 from orchard_core.errors import (
     ArchiveEscape,
@@ -168,6 +168,10 @@ def _portable(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return member if member.isreg() or member.isdir() or member.issym() or member.islnk() else None
 
 
+AS_IT_IS: dict[str, Any] = {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
+"""Python before 3.11.4 knows no filters, and does the same without."""
+
+
 def unpack_checked(archive: IO[bytes], target: Path) -> None:
     """Unpack, refusing what would leave `target`: absolute names, `..`, devices, links that lead out."""
     try:
@@ -176,7 +180,7 @@ def unpack_checked(archive: IO[bytes], target: Path) -> None:
                 if posixpath.normpath(member.name) == ".":
                     continue
                 _refuse_escape(member, target)
-                opened.extract(member, target, filter="fully_trusted")
+                opened.extract(member, target, **AS_IT_IS)
     except tarfile.ReadError as error:
         raise FileError(f"not a tar stream: {error}", hint="send an uncompressed tar") from error
 

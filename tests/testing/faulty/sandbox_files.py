@@ -16,6 +16,7 @@ from orchard_core import (
     FileMissing,
 )
 from orchard_core.testing import FakeSandbox
+from orchard_core.testing.fakes.files import AS_IT_IS
 from tests.testing.faulty.sandbox import Faulty
 
 
@@ -127,4 +128,4 @@ async def _extract(data: AsyncIterable[bytes], target: Path) -> None:
             spool.write(piece)
         spool.seek(0)
         with tarfile.open(fileobj=spool, mode="r:") as archive:
-            archive.extractall(target, filter="fully_trusted")
+            archive.extractall(target, **AS_IT_IS)
