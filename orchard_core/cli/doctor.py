@@ -84,11 +84,9 @@ def _report(taskset: str, found: list[Diagnosis], planned: int, path: Path | Non
     from collections import Counter
 
     from orchard_core.cli.output import out, print_json
+    from orchard_core.errors import ConfigError
     from orchard_core.tasks.doctor import quarantine, write_quarantine
 
-    listed = quarantine(taskset, found)
-    if path is not None:
-        write_quarantine(path, listed)
     counts = Counter(each.verdict.value for each in found)
     if as_json:
         print_json(
@@ -100,11 +98,18 @@ def _report(taskset: str, found: list[Diagnosis], planned: int, path: Path | Non
                 "diagnoses": [each.model_dump(mode="json") for each in found],
             }
         )
+    else:
+        out(f"{taskset}: {len(found)} of {planned} tasks examined", bold=True)
+        for verdict, number in counts.most_common():
+            out(f"  {number:4d}  {verdict:14s} {_MEANING.get(verdict, '')}".rstrip())
+    if path is None:
         return
-    out(f"{taskset}: {len(found)} of {planned} tasks examined", bold=True)
-    for verdict, number in counts.most_common():
-        out(f"  {number:4d}  {verdict:14s} {_MEANING.get(verdict, '')}".rstrip())
-    if path is not None:
+    listed = quarantine(taskset, found)
+    try:
+        write_quarantine(path, listed)
+    except OSError as error:
+        raise ConfigError(f"the quarantine list {path} cannot be written: {error.strerror}") from error
+    if not as_json:
         out(f"quarantine list: {path}, {len(listed.tasks)} tasks")
 
 

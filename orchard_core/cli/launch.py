@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,6 +18,7 @@ from orchard_core.cli.output import err, out, print_json
 from orchard_core.cli.recipe import Recipe
 from orchard_core.cli.resolve import new_directory, written
 from orchard_core.cli.summary import RunSummary
+from orchard_core.errors import ConfigError
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
@@ -24,6 +26,7 @@ from orchard_core.rollout.front import run_rollouts
 from orchard_core.rollout.opening import check_images, open_parts, select_tasks
 from orchard_core.rollout.settings import RolloutSettings
 from orchard_core.rollout.stop import Stop
+from orchard_core.rollout.store.run import CONFIG_NAME
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
 from orchard_core.types.task import Task
@@ -106,7 +109,7 @@ def launch(recipe: Recipe, *, resume: bool, plain: bool, as_json: bool) -> None:
     """Run a recipe, show it go on, print what came out. Raises typer.Exit unless all have a score."""
     directory = recipe.out or new_directory(recipe)
     watcher = make_watcher(title(recipe), plain=plain)
-    with watcher.showing():
+    with watcher.showing(), _told_if_unwritable(Path(directory).absolute()):
         _, code = run_async(lambda stop: execute(recipe, directory, watcher, stop, resume=resume))
     summary = RunSummary.of(Path(directory))
     if as_json:
@@ -120,6 +123,22 @@ def launch(recipe: Recipe, *, resume: bool, plain: bool, as_json: bool) -> None:
         raise typer.Exit(code)
     if summary.scored < summary.planned:
         raise typer.Exit(Exit.UNSOUND)
+
+
+@contextmanager
+def _told_if_unwritable(root: Path) -> Iterator[None]:
+    """Raises ConfigError where the run directory could not be made."""
+    try:
+        yield
+    except OSError as error:
+        named = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
+        if named is None or not (root.is_relative_to(named) or named.is_relative_to(root)):
+            raise
+        if (root / CONFIG_NAME).exists():  # it was made; what failed is the disk
+            raise
+        raise ConfigError(
+            f"the run directory {root} cannot be made: {error.strerror}", hint="choose another --out"
+        ) from error
 
 
 def title(recipe: Recipe) -> str:

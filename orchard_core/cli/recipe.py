@@ -84,7 +84,9 @@ def load_recipe(path: Path) -> dict[str, Any]:
 
     try:
         fields = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(f"recipe {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise ConfigError(f"recipe {path} cannot be read: {error}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # such as the date 2020-99-99
         raise ConfigError(f"recipe {path} is not YAML: {error}") from error

@@ -52,7 +52,7 @@ def list_(
         print_table(("TASK", "TAGS", "LIMIT", "INSTRUCTION"), rows)
     err(f"{len(tasks)} tasks in {loaded.name}")
     for problem in loaded.problems():
-        err(f"left out or ignored: {clean_line(problem, 500)}", fg="yellow")
+        err(clean_line(problem, 500), fg="yellow")
 
 
 @app.command("show", cls=SectionedCommand)

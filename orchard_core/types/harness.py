@@ -39,15 +39,15 @@ class HarnessCapabilities(Record):
 class Limits(Record):
     """Bounds of one rollout; None means no bound of that kind."""
 
-    turns: int | None = None
+    turns: int | None = Field(default=None, ge=1)
     """Model answers that the harness acts upon."""
-    tokens: int | None = None
+    tokens: int | None = Field(default=None, ge=1)
     """Input plus output tokens over all calls; cached input counts once, as input."""
-    calls: int | None = None
+    calls: int | None = Field(default=None, ge=1)
     """Model calls of any kind, retries excluded."""
-    cost_usd: float | None = None
+    cost_usd: float | None = Field(default=None, ge=0)
     """US dollars, of calls whose price is known."""
-    wall_clock_s: float | None = None
+    wall_clock_s: float | None = Field(default=None, ge=0)
     """The agent phase, seconds, without time spent waiting for a rate limit."""
 
 
