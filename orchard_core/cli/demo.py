@@ -20,7 +20,7 @@ _TASKSETS = ("workbench:18", "claw-bench:14")
 
 _NEXT = """
 The oracle plays each task's known solution; the noisy oracle makes mistakes.
-Now a model of your own:
+{activate}Now a model of your own:
 
   OpenAI   export OPENAI_API_KEY=sk-...
            orchard run workbench:16 --model openai:gpt-5-mini
@@ -119,9 +119,21 @@ def _conclude(recipes: list[Recipe], root: Path) -> None:
     report.write_text(render([Path(summary.run) for _, summary in runs]), encoding="utf-8")
     out(f"\n{sum(summary.finished for _, summary in runs)} rollouts. Report: {report}", bold=True)
     worst = min(runs, key=lambda pair: pair[1].mean_score or 0.0)[1]
-    out(_NEXT.format(failed=worst.run, rollout=_one_failed(Path(worst.run))))
+    out(_NEXT.format(activate=_activate(), failed=worst.run, rollout=_one_failed(Path(worst.run))))
     if any(summary.scored < summary.planned for _, summary in runs):
         raise typer.Exit(Exit.UNSOUND)
+
+
+def _activate() -> str:
+    """How to come by the command `orchard`, when the shell that ran this would not find it."""
+    import shutil
+    import sys
+
+    script, here = Path(sys.prefix, "bin", "activate"), Path.cwd()
+    if shutil.which("orchard") or not script.exists():
+        return ""
+    path = script.relative_to(here) if here in script.parents else script
+    return f"So that your shell finds orchard: source {path}\n"
 
 
 def _one_failed(root: Path) -> str:
