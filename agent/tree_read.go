@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -40,6 +41,14 @@ func (s *Server) treeRead(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// maxDepth bounds the nesting of trees both ways. Each step of os.Root walks from the top, so that a nest of thousands,
+// which a hostile command makes in a moment, would hold a walk for minutes.
+const maxDepth = 256
+
+func depth(name string) int {
+	return strings.Count(name, "/")
+}
+
 type treeWalk struct {
 	root    *os.Root
 	archive *tar.Writer
@@ -69,6 +78,10 @@ func (t *treeWalk) directory(name string) error {
 }
 
 func (t *treeWalk) entry(name string) error {
+	if depth(name) >= maxDepth {
+		t.skipped++
+		return nil
+	}
 	info, err := t.root.Lstat(name)
 	if err != nil {
 		t.skipped++

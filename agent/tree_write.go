@@ -118,6 +118,9 @@ func (x *extraction) entry(header *tar.Header, content io.Reader) error {
 	if !inside(header.Name) || strings.Contains("/"+header.Name+"/", "/../") {
 		return escapes(header)
 	}
+	if depth(name) >= maxDepth {
+		return fault(http.StatusUnprocessableEntity, "archive_invalid", "an entry lies deeper than %d directories", maxDepth)
+	}
 	switch header.Typeflag {
 	case tar.TypeDir:
 		x.dirs = append(x.dirs, header)

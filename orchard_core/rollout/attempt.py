@@ -17,7 +17,6 @@ from orchard_core.errors import (
     ModelError,
     OrchardError,
     SandboxGone,
-    SandboxUnsupported,
 )
 from orchard_core.gateway.contract import SessionContext
 from orchard_core.reward.collect import collect
@@ -184,9 +183,7 @@ class _Attempt:
         at, began = time.time(), time.monotonic()
         try:
             yield
-        except (Exception, SystemExit) as error:  # border: plugins may raise anything; fault.py names it
-            if isinstance(error, SandboxUnsupported) and phase is Phase.CREATE:
-                raise  # the user's to mend, and the same for every rollout
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - border: fault.py names what plugins raise
             self._blame(error, phase, began)
         finally:
             spent = time.monotonic() - began

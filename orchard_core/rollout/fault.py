@@ -2,7 +2,8 @@
 
 | raised in | error                                   | outcome         | attributed to  |
 |-----------|-----------------------------------------|-----------------|----------------|
-| create    | any                                     | sandbox_failed  | infrastructure |
+| create    | SandboxUnsupported                      | task_invalid    | task           |
+| create    | anything else                           | sandbox_failed  | infrastructure |
 | prepare   | ExecError, FileError, SandboxUnsupported | task_invalid   | task           |
 | prepare   | SandboxError, a full or broken machine  | sandbox_failed  | infrastructure |
 | prepare   | deadline, anything else                 | task_invalid    | task           |
@@ -13,7 +14,7 @@
 | agent     | SandboxError                            | sandbox_failed  | infrastructure |
 | agent     | ExecError, FileError, SandboxUnsupported | harness_failed | harness        |
 | agent     | HarnessError, anything else             | harness_failed  | harness        |
-| collect   | an artifact past its cap                | verifier_failed | agent          |
+| collect   | FileError, an artifact past its cap     | verifier_failed | agent          |
 | collect   | deadline, SandboxError, anything else   | sandbox_failed  | infrastructure |
 | verify    | SandboxError, deadline of its sandbox   | verifier_failed | infrastructure |
 | verify    | ModelError (a judge's)                  | verifier_failed | model          |
@@ -94,7 +95,9 @@ def _text(error: BaseException) -> str:
         return "(its message cannot be printed)"
 
 
-def _create(_: BaseException) -> tuple[Outcome, Attribution]:
+def _create(error: BaseException) -> tuple[Outcome, Attribution]:
+    if isinstance(error, SandboxUnsupported):  # this task asks for what nobody here can give; others may not
+        return Outcome.TASK_INVALID, Attribution.TASK
     return Outcome.SANDBOX_FAILED, Attribution.INFRASTRUCTURE
 
 
@@ -126,7 +129,7 @@ def _agent(error: BaseException) -> tuple[Outcome, Attribution]:
 
 
 def _collect(error: BaseException) -> tuple[Outcome, Attribution]:
-    if isinstance(error, BlobTooLarge):
+    if isinstance(error, (BlobTooLarge, FileError)):  # the files are as the agent left them
         return Outcome.VERIFIER_FAILED, Attribution.AGENT
     return Outcome.SANDBOX_FAILED, Attribution.INFRASTRUCTURE
 

@@ -148,6 +148,17 @@ async def test_infrastructure_is_given_up_at_the_cap_and_taken_up_again_by_resum
     await bad.close()
 
 
+async def test_a_task_that_asks_for_what_nobody_gives_ends_no_other(runs: Runs) -> None:
+    provider = FakeProvider(fail=[SandboxUnsupported("memory of 1 MiB cannot be had", hint="ask for more")])
+    rollouts = await collected(runs(FakeTaskSet.of(3), sandbox=provider))
+    invalid = [rollout for rollout in rollouts if rollout.outcome is Outcome.TASK_INVALID]
+    assert [(rollout.attribution, rollout.tries) for rollout in invalid] == [(Attribution.TASK, 1)]
+    assert invalid[0].error is not None
+    assert "ask for more" in invalid[0].error.message
+    assert sum(rollout.score == 1.0 for rollout in rollouts) == 2
+    await provider.close()
+
+
 async def test_resume_does_not_try_for_ever(runs: Runs) -> None:
     retry = RetryPolicy(infrastructure=1, total=3, backoff_s=0.01)
     tries = []

@@ -11,6 +11,7 @@ import os
 import shutil
 import stat
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -56,8 +57,9 @@ def _raise(directory: Path, source: Path) -> Veil | None:
         return None
     for path in found:
         cover = directory / path.relative_to(source)
-        _ancestors(cover, directory, source)
-        _cover(cover)
+        with suppress(FileNotFoundError):  # it has gone since, and with it what was to be hidden
+            _ancestors(cover, directory, source)
+            _cover(cover)
     files = tuple(str(path.relative_to(source)) for path in found if not path.is_dir())
     directories = tuple(str(path.relative_to(source)) for path in found if path.is_dir())
     return Veil(directory=directory, files=files, directories=directories)

@@ -305,3 +305,19 @@ async def test_a_download_ends_at_its_limit(agent: AgentClient, tmp_path: Path) 
     with pytest.raises(FileError, match="more than"):
         await agent.download(str(source), tmp_path / "much", limit=1 << 20)
     assert (await agent.exec(["echo", "well"])).stdout == b"well\n"
+
+
+async def test_a_nest_made_to_hold_the_walk_is_left_out_and_not_taken(
+    agent: AgentClient, tmp_path: Path
+) -> None:
+    top = tmp_path / "nest"
+    top.mkdir()
+    (top / "kept").write_bytes(b"kept")
+    await agent.exec(f"cd '{top}' && i=0; while [ $i -lt 400 ]; do mkdir d; cd d; i=$((i+1)); done")
+    read = b"".join([piece async for piece in agent.read_tree(str(top))])
+    with tarfile.open(fileobj=io.BytesIO(read)) as tar:
+        names = tar.getnames()
+    assert "kept" in names
+    assert max(name.count("/") for name in names) == 255
+    with pytest.raises(FileError, match="deeper than 256"):
+        await agent.write_tree(str(tmp_path / "in"), once(archive([member("d/" * 256 + "file")])))
