@@ -189,7 +189,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def test_no_answer_waits_for_a_delayed_acknowledgement() -> None:
-    """Without TCP_NODELAY an answer of two writes takes 40 ms; uvloop sets it unasked, asyncio does not."""
+    """Without TCP_NODELAY an answer of two writes takes 40 ms."""
     listener = Listener(GatewayApp(max_body=1 << 20, stall_s=5.0))
     async with listener as address:
         reader, writer = await asyncio.open_connection(address.host, address.port)
