@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import typer
 
@@ -25,6 +27,9 @@ USAGE_ERRORS = (
     errors.RunLocked,
 )
 """Errors that are raised before anything starts."""
+
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EBADF, errno.EDQUOT})
+"""What the kernel says of an output that is full or closed."""
 
 DEBUG_VARIABLE = "ORCHARD_DEBUG"
 
@@ -45,14 +50,24 @@ def error_border() -> Iterator[None]:
         sys.exit(Exit.USAGE if isinstance(error, USAGE_ERRORS) else Exit.FAILED)
     except (typer.Exit, typer.Abort):
         raise
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            _bug(error)
+        _say(f"the output cannot be written: {error.strerror}", "send it to a place with room")
+        _forget_stdout()
+        sys.exit(Exit.FAILED)
     except Exception as error:  # the border: plugins' commands may raise anything
         if _is_usage_error(error):
             raise
-        _say(
-            f"unexpected {type(error).__name__}: {error}",
-            "this is a bug in Orchard or in a plugin; run the command again with --debug for the traceback",
-        )
-        sys.exit(Exit.BUG)
+        _bug(error)
+
+
+def _bug(error: Exception) -> NoReturn:
+    _say(
+        f"unexpected {type(error).__name__}: {error}",
+        "this is a bug in Orchard or in a plugin; run the command again with --debug for the traceback",
+    )
+    sys.exit(Exit.BUG)
 
 
 def _is_usage_error(error: Exception) -> bool:

@@ -19,6 +19,8 @@ class Exit(IntEnum):
     """Something failed while it worked: a sandbox, a model, a verifier, the store."""
     BUG = 70
     """An error that Orchard did not foresee: a bug in it or in a plugin."""
+    HUNG_UP = 129
+    """The terminal was closed (SIGHUP). Finished rollouts are kept."""
     INTERRUPTED = 130
     """Ctrl-C (SIGINT). Finished rollouts are kept."""
     BROKEN_PIPE = 141

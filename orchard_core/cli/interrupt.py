@@ -14,7 +14,11 @@ from orchard_core.rollout.stop import Stop
 
 T = TypeVar("T")
 
-_CODES = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
+_CODES = {
+    signal.SIGINT: Exit.INTERRUPTED,
+    signal.SIGTERM: Exit.TERMINATED,
+    signal.SIGHUP: Exit.HUNG_UP,
+}
 _GRACE_S = 2.0
 """After the second signal the process has so long to cut its tear-down short."""
 _FIRST = "\nstopping; what is finished is kept. Ctrl-C again stops at once.\n"
@@ -42,12 +46,13 @@ async def _watched(main: Callable[[Stop], Coroutine[Any, Any, T]]) -> tuple[T, E
         codes.append(_CODES[number])
         stop.request()
 
-    for number in _CODES:
+    watched = [number for number in _CODES if signal.getsignal(number) is not signal.SIG_IGN]  # under nohup
+    for number in watched:
         loop.add_signal_handler(number, asked, number)
     try:
         return await main(stop), codes[0] if codes else Exit.OK
     finally:
-        for number in _CODES:
+        for number in watched:
             loop.remove_signal_handler(number)
 
 

@@ -82,6 +82,8 @@ def load_recipe(path: Path) -> dict[str, Any]:
     """The fields of a YAML recipe, not yet checked. Raises ConfigError with the line that is wrong."""
     import yaml
 
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise ConfigError(f"recipe {path} is not a file", hint="give the path of a YAML file")
     try:
         fields = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -7,6 +7,7 @@ alone needs neither.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from types import TracebackType
 from typing import Any
@@ -27,6 +28,10 @@ REQUEST_S = 120.0
 """A request that is not whole so many seconds after its connection or its first byte is answered no more."""
 
 
+_SILENT = logging.Logger("orchard.gateway.http", logging.CRITICAL)
+"""What a hostile client sends is answered, not written to the operator's terminal; no handler hangs on it."""
+
+
 class Connection(HttpToolsProtocol):
     """One client connection."""
 
@@ -38,6 +43,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client connects: its first head is due."""
         super().connection_made(transport)
+        self.logger = _SILENT
         self._timer = self.loop.call_later(REQUEST_S, transport.close)
 
     def data_received(self, data: bytes) -> None:

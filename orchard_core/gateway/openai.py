@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
@@ -53,7 +53,7 @@ class OpenAIModel:
         self._config = config
         base = (config.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL).rstrip("/")
         parts = urlsplit(base)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if not _has_port(parts) or parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(
                 f"the base URL {base!r} of the model {config.model!r} is not an http(s) URL",
                 hint="such as http://127.0.0.1:8000/v1",
@@ -104,3 +104,11 @@ class OpenAIModel:
     async def close(self) -> None:
         """Close the connections."""
         await self._upstream.close()
+
+
+def _has_port(parts: SplitResult) -> bool:
+    """Whether the port is left out or one that can be."""
+    try:
+        return parts.port != 0
+    except ValueError:
+        return False

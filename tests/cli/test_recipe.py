@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,13 @@ def test_a_key_that_is_both_value_and_group_is_refused() -> None:
 def test_a_misspelt_field_is_named_with_the_closest_right_one() -> None:
     with pytest.raises(ConfigError, match="no field 'atempts'; did you mean 'attempts'"):
         make_recipe({"taskset": "t", "model": "m", "atempts": 3}, where="r.yaml")
+
+
+def test_a_recipe_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "r.yaml"
+    os.mkfifo(pipe)
+    with pytest.raises(ConfigError, match="is not a file"):
+        load_recipe(pipe)
 
 
 def test_a_wrong_value_names_its_field_and_file() -> None:

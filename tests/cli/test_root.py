@@ -149,6 +149,15 @@ def test_a_plugin_whose_commands_break_is_named_once_and_the_rest_works(
     assert done.stderr.count("left out: plugin 'bad' of bad 1.0") == 1
 
 
+def test_an_output_without_room_is_said_and_is_no_bug() -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(
+            [*ARGV, "plugins"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment()
+        )
+    assert done.returncode == Exit.FAILED
+    assert "cannot be written: No space left on device" in done.stderr
+
+
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     command = f"{' '.join(ARGV)} plugins | :; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(

@@ -173,7 +173,8 @@ def wait_for(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)]
+    ("number", "code"),
+    [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED), (signal.SIGHUP, Exit.HUNG_UP)],
 )
 def test_one_signal_stops_in_order_and_resume_runs_exactly_what_is_missing(
     tmp_path: Path, orchard: Orchard, number: signal.Signals, code: Exit

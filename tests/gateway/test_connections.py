@@ -42,7 +42,7 @@ def test_keys_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hidden" not in shown
 
 
-@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://x/v1", "http://"])
+@pytest.mark.parametrize("url", ["http://x:99999/v1", "localhost:8000/v1", "ftp://x/v1", "http://"])
 def test_a_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="base URL"):
         OpenAIModel(OpenAIConfig(model="m", base_url=url))
