@@ -11,6 +11,9 @@ from orchard_core.cli.display.words import clock, count, money
 from orchard_core.rollout.store.run import open_run
 from orchard_core.types.base import Record
 
+SHOWN = 5
+"""Problems of the task set that are shown."""
+
 
 class RunSummary(Record):
     """A whole run, earlier starts included."""
@@ -33,6 +36,8 @@ class RunSummary(Record):
     """US dollars for them; None when a call's cost is unknown."""
     seconds: float
     """From the first start to the last end."""
+    problems: tuple[str, ...] = ()
+    """Tasks and keys that the task set left out or ignored, a line each."""
 
     @property
     def missing(self) -> int:
@@ -57,6 +62,7 @@ class RunSummary(Record):
             tokens=spent.usage.total,
             cost_usd=spent.cost_usd,
             seconds=_span([entry.started_at for entry in entries], [entry.finished_at for entry in entries]),
+            problems=run.config.problems,
         )
 
     def lines(self) -> list[str]:
@@ -68,12 +74,21 @@ class RunSummary(Record):
             f"reward     {mean} (mean over the {self.scored} scored)",
             f"outcomes   {', '.join(f'{name} {number}' for name, number in self.outcomes.items()) or '-'}",
             f"spent      {clock(self.seconds)}, {count(self.tokens)} tokens, {money(self.cost_usd)}",
+            *_labelled("left out", self.problems),
             f"next       orchard report {self.run}",
         ]
         if self.finished:
             failed = " --failed" if self.scored < self.finished or (self.mean_score or 0) < 1 else ""
             lines.append(f"           orchard show {self.run}{failed}")
         return lines
+
+
+def _labelled(label: str, problems: tuple[str, ...]) -> list[str]:
+    """The first few, the label before the first."""
+    lines = list(problems[:SHOWN])
+    if len(problems) > SHOWN:
+        lines.append(f"and {len(problems) - SHOWN} more: orchard tasks list")
+    return [f"{'' if number else label:10} {line}" for number, line in enumerate(lines)]
 
 
 def _span(starts: list[float], ends: list[float]) -> float:

@@ -59,6 +59,7 @@ def _one(report: Report) -> str:
         *_ks(report.total),
         *_outcomes(report),
         *_unscored(report),
+        *_left_out(report),
         *_spending(report.total),
         *_provenance(report),
     ]
@@ -171,6 +172,13 @@ def _unscored(report: Report) -> list[str]:
     return lines
 
 
+def _left_out(report: Report) -> list[str]:
+    problems = report.config.problems
+    if not problems:
+        return []
+    return ["## Left out or ignored by the task set", "", *(f"- {escape(line)}" for line in problems), ""]
+
+
 def _spending(row: Row) -> list[str]:
     own, everything = row.spending, row.spending.spent
     lines = [f"{_used(everything)}; {own.wall_clock_s:,.1f} s from first start to last end."]
@@ -194,7 +202,7 @@ def _used(spent: Spent) -> str:
 def _provenance(report: Report) -> list[str]:
     config = report.config
     facts: list[tuple[str, str]] = [
-        ("harness", config.harness_version),
+        ("harness", f"{config.harness} {config.harness_version}"),
         ("sandbox", config.sandbox),
         ("limits", _set_fields(config.limits.model_dump(exclude_none=True))),
         ("attempts, seed", f"{config.attempts}, {config.seed}"),

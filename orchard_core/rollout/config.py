@@ -12,7 +12,7 @@ from orchard_core.rollout.settings import RolloutSettings
 from orchard_core.types.base import Record
 from orchard_core.types.harness import Limits
 
-_FREE = frozenset({"created_at", "concurrency", "attempts", "retry", "sampler"})
+_FREE = frozenset({"created_at", "concurrency", "attempts", "retry", "sampler", "problems"})
 """What does not decide what a rollout is."""
 _RESUMABLE = _FREE | {
     "versions",
@@ -47,6 +47,8 @@ class RunConfig(Record):
     """Number of tasks."""
     tasks_digest: str = ""
     """Hash over every task's id and content hash, in order."""
+    problems: tuple[str, ...] = ()
+    """Tasks and keys that the task set left out or ignored, a line each."""
     prompts_digest: str = ""
     """Hash over every task's instruction, in order."""
     seed: int = 0

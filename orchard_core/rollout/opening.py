@@ -14,7 +14,7 @@ from pydantic import BaseModel, JsonValue
 from pydantic_core import to_jsonable_python
 
 from orchard_core import __version__
-from orchard_core.errors import SandboxUnsupported, TaskError
+from orchard_core.errors import ConfigError, SandboxUnsupported, TaskError
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
@@ -25,6 +25,7 @@ from orchard_core.rollout.parts import RolloutParts, no_judge
 from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.sampler import GroupSampler
 from orchard_core.rollout.session import ModelGateway
+from orchard_core.rollout.text import ERROR_LIMIT, excerpt
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
 from orchard_core.types.task import Task
@@ -91,7 +92,8 @@ async def _gateway(stack: AsyncExitStack) -> ModelGateway:
 
 
 def select_tasks(taskset: TaskSet, select: Callable[[Task], bool]) -> dict[str, Task]:
-    """The chosen tasks by id, in order. Raises TaskError when there are none or an id comes twice."""
+    """The chosen tasks by id, in order. Raises ConfigError when there are none, TaskError when an id comes
+    twice."""
     tasks: dict[str, Task] = {}
     for task in filter(select, taskset.tasks()):
         if task.id in tasks:
@@ -99,8 +101,9 @@ def select_tasks(taskset: TaskSet, select: Callable[[Task], bool]) -> dict[str, 
         tasks[task.id] = task
     if not tasks:
         problems = "".join(f"; {line}" for line in list(taskset.problems())[:3])
-        raise TaskError(
-            f"task set {taskset.name} has no task to run{problems}", hint=f"orchard tasks list {taskset.name}"
+        raise ConfigError(
+            f"task set {taskset.name} has no such task to run{problems}",
+            hint=f"orchard tasks list {taskset.name}",
         )
     return tasks
 
@@ -148,6 +151,7 @@ def resolve(
         attempts=attempts,
         tasks=len(tasks),
         tasks_digest=digest(*(f"{task.id} {task.digest}" for task in tasks.values()))[:16],
+        problems=tuple(excerpt(line, ERROR_LIMIT) for line in parts.taskset.problems()),
         prompts_digest=digest(*(task.instruction for task in tasks.values()))[:16],
         seed=seed,
         limits=parts.limits,

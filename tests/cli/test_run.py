@@ -16,6 +16,7 @@ import yaml
 
 from orchard_core import open_run
 from orchard_core.cli.exits import Exit
+from orchard_core.tasks.workbench.generate import write_workbench
 
 from .conftest import ARGV, Orchard, environment
 
@@ -223,3 +224,21 @@ def test_a_resumed_run_takes_everything_from_the_run_itself(tmp_path: Path, orch
     tasks = len({rollout.task.id for rollout in open_run(tmp_path / "r")})
     assert told["planned"] == told["scored"] == 2 * tasks
     assert {rollout.limits.turns for rollout in open_run(tmp_path / "r")} == {30}
+
+
+def test_what_a_task_set_leaves_out_is_said_after_the_run_and_in_the_report(
+    orchard: Orchard, tmp_path: Path
+) -> None:
+    write_workbench(tmp_path / "tasks", count=1, seed=0, families=())
+    (tmp_path / "tasks" / "broken").mkdir()
+    (tmp_path / "tasks" / "broken" / "task.toml").write_text("x = [")
+    done = orchard("run", "harbor:tasks", "--model", "oracle", "--out", "r")
+    assert done.returncode == Exit.OK, done.stderr
+    assert "left out   broken: " in done.stdout
+    assert "## Left out or ignored by the task set\n\n- broken: " in orchard("report", "r").stdout
+
+
+def test_a_filter_that_no_task_matches_is_a_mistake_of_the_command(orchard: Orchard) -> None:
+    done = orchard("run", "workbench:2", "--model", "oracle", "--task", "nothing*")
+    assert done.returncode == Exit.USAGE
+    assert "has no such task to run" in done.stderr
