@@ -99,6 +99,16 @@ def _validated(offer: Offer, config: Any, values: Mapping[str, object]) -> objec
     try:
         return config(**values)
     except ValidationError as cause:
+        argument = offer.descriptor.argument
+        if (
+            argument
+            and argument not in values
+            and any(item["loc"] == (argument,) and item["type"] == "missing" for item in cause.errors())
+        ):
+            raise ConfigError(
+                f"{offer.kind} {offer.descriptor.name!r} needs a {argument} after its name",
+                hint=f"write {offer.descriptor.name}:{argument.upper()}",
+            ) from cause
         raise ConfigError(
             f"{offer.kind} {offer.descriptor.name!r} does not take these options: {invalid(cause)}",
             hint=f"its options are {', '.join(config.model_fields)}",

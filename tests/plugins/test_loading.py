@@ -226,6 +226,24 @@ def test_options_are_validated_before_the_factory_runs(install: Install, load: L
         make(offers[HARNESS, "plain"], None, {"x": 1})
 
 
+def test_a_name_that_wants_an_argument_says_how_to_write_it(install: Install, load: Load) -> None:
+    install(
+        "alpha",
+        """
+    from pydantic import BaseModel
+    from orchard_core import Descriptor, hookimpl
+    class Config(BaseModel):
+        path: str
+    @hookimpl
+    def orchard_harnesses():
+        return [Descriptor(name="reads", summary="", factory=dict, config=Config, argument="path")]
+    """,
+    )
+    with pytest.raises(ConfigError, match="needs a path after its name") as caught:
+        make(load().catalog.offers[HARNESS, "reads"], None, {})
+    assert caught.value.hint == "write reads:PATH"
+
+
 def test_an_environment_variable_restricts_what_is_loaded(install: Install, load: Load) -> None:
     install("alpha", good("one"))
     install("beta", "raise RuntimeError('imported')")
