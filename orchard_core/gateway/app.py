@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import aclosing
+from functools import partial
 from hashlib import sha256
 
 from orchard_core.errors import ModelError, SessionClosed
@@ -12,15 +13,12 @@ from orchard_core.gateway import faults, http
 from orchard_core.gateway.call import Call
 from orchard_core.gateway.chat import ChatCodec
 from orchard_core.gateway.dialect import DialectCodec
-from orchard_core.gateway.http import Receive, Scope, Send
+from orchard_core.gateway.http import Client, Receive, Scope, Send
 from orchard_core.gateway.json_text import JsonFault, dumps
 from orchard_core.gateway.session import Session
 
 CODECS: Mapping[str, DialectCodec] = {"/v1/chat/completions": ChatCodec()}
 """Dialects by path. A new one is one codec here."""
-
-WATCH_AFTER_S = 0.1
-"""A call is watched for its client's leaving once it has taken so long, seconds."""
 
 MAX_OPEN = 64
 """Requests of one session that may be open at once, from a body's first byte to the end of its answer."""
@@ -75,9 +73,10 @@ class GatewayApp:
             try:
                 body = await self._body(receive, send, headers.length)
                 if body is not None:
-                    patient = http.bounded(send, scope[http.ABORT], self._stall_s)
-                    with suppress(http.ClientGone):
-                        await _serve(session, codec, body, receive, patient)
+                    client: Client = scope[http.CLIENT]
+                    await _serve(session, codec, body, client, http.bounded(send, client, self._stall_s))
+            except http.ClientGone:
+                pass
             finally:
                 session.requests -= 1
 
@@ -127,7 +126,7 @@ def _models(session: Session) -> bytes:
     return dumps({"object": "list", "data": [model]})
 
 
-async def _serve(session: Session, codec: DialectCodec, body: bytes, receive: Receive, send: Send) -> None:
+async def _serve(session: Session, codec: DialectCodec, body: bytes, client: Client, send: Send) -> None:
     try:
         request = codec.request(body, session.conversation)
     except JsonFault as fault:
@@ -142,32 +141,14 @@ async def _serve(session: Session, codec: DialectCodec, body: bytes, receive: Re
     except ModelError as error:
         await http.send_fault(send, faults.of(error))
         return
-    with _watched(receive, call):
-        await (_stream(call, send) if request.stream else _whole(call, send))
-
-
-@contextmanager
-def _watched(receive: Receive, call: Call) -> Iterator[None]:
-    """End the call when its client leaves. A call that is answered at once is never watched."""
-    loop = asyncio.get_running_loop()
-    watchers: list[asyncio.Task[None]] = []
-
-    def start() -> None:
-        watchers.append(loop.create_task(_watch(receive, call)))
-
-    timer = loop.call_later(WATCH_AFTER_S, start)
+    client.watch(partial(call.end, _LEFT))
     try:
-        yield
+        await (_stream(call, send) if request.stream else _whole(call, send))
     finally:
-        timer.cancel()
-        for watcher in watchers:
-            watcher.cancel()
+        client.watch(None)
 
 
-async def _watch(receive: Receive, call: Call) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    call.end("the client closed the connection before the answer ended")
+_LEFT = "the client closed the connection before the answer ended"
 
 
 async def _whole(call: Call, send: Send) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 
 from orchard_core.gateway.faults import Fault
 
@@ -26,19 +26,40 @@ class ClientGone(Exception):
     """The client left before its request was whole, or takes no answer."""
 
 
-ABORT = "orchard.abort"
-"""Key of a scope: closes the connection at once, whatever was still to be sent."""
+CLIENT = "orchard.client"
+"""Key of a scope: the Client."""
 
 
-def bounded(send: Send, abort: Callable[[], None], limit_s: float) -> Send:
+class Client(Protocol):
+    """The connection that a request came by."""
+
+    @property
+    def stalled(self) -> bool:
+        """The client does not take what is sent, so that the next piece would wait."""
+
+    def abort(self) -> None:
+        """Close at once, whatever was still to be sent."""
+
+    def watch(self, left: Callable[[], None] | None) -> None:
+        """Call `left` when the client leaves; None: no more."""
+
+
+CLOSE = (b"connection", b"close")
+"""Header of an answer after which the connection ends."""
+
+
+def bounded(send: Send, client: Client, limit_s: float) -> Send:
     """The same, but a client that takes nothing for `limit_s` seconds is cut off, and ClientGone raised."""
 
     async def bounded_send(message: MutableMapping[str, Any]) -> None:
+        if not client.stalled:
+            await send(message)  # waits for nothing
+            return
         try:
             async with asyncio.timeout(limit_s):
                 await send(message)
         except TimeoutError:
-            abort()
+            client.abort()
             raise ClientGone from None
 
     return bounded_send
@@ -71,7 +92,7 @@ async def send_json(
 
 async def send_fault(send: Send, fault: Fault, *, close: bool = False) -> None:
     """An error answer."""
-    headers = [_FINAL, (b"connection", b"close")] if close else [_FINAL]
+    headers = [_FINAL, CLOSE] if close else [_FINAL]
     await send_json(send, fault.status, fault.body, headers)
 
 

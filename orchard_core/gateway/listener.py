@@ -9,16 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
+from urllib.parse import unquote
 
+import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from orchard_core.gateway import faults
 from orchard_core.gateway.app import GatewayApp
-from orchard_core.gateway.http import ABORT
+from orchard_core.gateway.http import CLIENT, CLOSE
 from orchard_core.types.sandbox import LocalAddress
 
 MAX_HEAD = 512 << 10
@@ -32,9 +35,51 @@ _SILENT = logging.Logger("orchard.gateway.http", logging.CRITICAL)
 """What a hostile client sends is answered, not written to the operator's terminal; no handler hangs on it."""
 
 
+class Exchange(RequestResponseCycle):
+    """A request and its answer. An answer that is whole goes out in one write, head and body together: a
+    write is a system call that costs more than all the rest of sending."""
+
+    _start: Any = None
+
+    async def send(self, message: Any) -> None:
+        """A head is held until its body begins, which ASGI allows."""
+        start = self._start
+        if start is None:
+            if message["type"] == "http.response.start":
+                self._start = message
+            else:
+                await super().send(message)
+            return
+        self._start = None
+        if message.get("more_body") or self.flow.write_paused or self.scope["method"] == "HEAD":
+            await super().send(start)
+            await super().send(message)
+        elif not self.disconnected:
+            self._send_whole(start, message["body"])
+
+    def _send_whole(self, start: Any, body: bytes) -> None:
+        """What uvicorn does for the two messages one after the other."""
+        parts = [STATUS_LINE[start["status"]]]
+        for header in start["headers"]:
+            parts.append(b"%b: %b\r\n" % header)
+            if header == CLOSE:
+                self.keep_alive = False
+        if not self.keep_alive and CLOSE not in start["headers"]:
+            parts.append(b"connection: close\r\n")
+        parts += (b"\r\n", body)
+        self.response_started = self.response_complete = True
+        self.transport.write(b"".join(parts))
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+
 class Connection(HttpToolsProtocol):
     """One client connection."""
 
+    left: Callable[[], None] | None = None
+    """Called when the client leaves."""
     _in_head = True
     _in_request = True
     _head_bytes = 0
@@ -62,13 +107,42 @@ class Connection(HttpToolsProtocol):
         """A head begins."""
         self._in_head = self._in_request = True
         super().on_message_begin()
-        self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required]
+        self.scope[CLIENT] = self  # type: ignore[literal-required]
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
         self._in_head = False
         self._head_bytes = 0
-        super().on_headers_complete()
+        self._begin()
+
+    def _begin(self) -> None:
+        """As uvicorn does it, but for its web sockets, and with our Exchange."""
+        version, url, scope = self.parser.get_http_version(), httptools.parse_url(self.url), self.scope
+        path = url.path.decode("ascii")
+        scope["method"] = self.parser.get_method().decode("ascii")
+        scope["http_version"] = version
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"] = url.path
+        scope["query_string"] = url.query or b""
+        earlier = self.cycle
+        self.cycle = Exchange(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        if earlier is None or earlier.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:  # the client did not wait for the answer before
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
 
     def on_message_complete(self) -> None:
         """The body is whole."""
@@ -80,6 +154,23 @@ class Connection(HttpToolsProtocol):
         """The client left."""
         self._disarm()
         super().connection_lost(exc)
+        if self.left is not None:
+            self.left()
+
+    @property
+    def stalled(self) -> bool:
+        """The client does not take what is sent."""
+        return self.flow.write_paused
+
+    def abort(self) -> None:
+        """Close at once, whatever was still to be sent."""
+        self.transport.abort()
+
+    def watch(self, left: Callable[[], None] | None) -> None:
+        """Call `left` when the client leaves; None: no more."""
+        self.left = left
+        if left is not None:
+            self.flow.resume_reading()  # held back by a large body; whoever does not read sees no end
 
     def send_400_response(self, msg: str) -> None:
         """What is not HTTP is answered in the shape of everything else."""
