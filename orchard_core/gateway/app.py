@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from orchard_core.errors import ModelError, SessionClosed
 from orchard_core.gateway import faults, http
-from orchard_core.gateway.call import Call
+from orchard_core.gateway.call import LEFT, Call
 from orchard_core.gateway.chat import ChatCodec
 from orchard_core.gateway.dialect import DialectCodec
 from orchard_core.gateway.http import Client, Receive, Scope, Send
@@ -141,14 +141,11 @@ async def _serve(session: Session, codec: DialectCodec, body: bytes, client: Cli
     except ModelError as error:
         await http.send_fault(send, faults.of(error))
         return
-    client.watch(partial(call.end, _LEFT))
+    client.watch(partial(call.end, LEFT))
     try:
         await (_stream(call, send) if request.stream else _whole(call, send))
     finally:
         client.watch(None)
-
-
-_LEFT = "the client closed the connection before the answer ended"
 
 
 async def _whole(call: Call, send: Send) -> None:

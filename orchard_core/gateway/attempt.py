@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from time import monotonic
+from types import TracebackType
 
 from orchard_core.errors import ModelError, ModelTimeout
 from orchard_core.gateway.contract import Upstream, UpstreamReply, UpstreamRequest
+from orchard_core.gateway.deadline import Deadline
 from orchard_core.gateway.dialect import Assembler
 
 
 async def complete(upstream: Upstream, request: UpstreamRequest) -> UpstreamReply:
     """The whole answer. Raises ModelError."""
-    with plugin_border(request.timeout_s):
-        async with asyncio.timeout(request.timeout_s):
-            return await upstream.complete(request)
+    with PluginBorder(request.timeout_s), Deadline(request.timeout_s):
+        return await upstream.complete(request)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +50,7 @@ async def start(upstream: Upstream, request: UpstreamRequest, assembler: Assembl
     """Send, and wait for the first event. Raises ModelError."""
     began = monotonic()
     deadline = asyncio.get_running_loop().time() + request.timeout_s
-    with plugin_border(request.timeout_s):
+    with PluginBorder(request.timeout_s):
         source = upstream.stream(request)
     try:
         first = await _next(request, source, assembler, deadline)
@@ -70,7 +70,7 @@ async def start(upstream: Upstream, request: UpstreamRequest, assembler: Assembl
 async def _next(
     request: UpstreamRequest, source: AsyncIterator[bytes], assembler: Assembler, deadline: float
 ) -> bytes | None:
-    with plugin_border(request.timeout_s):
+    with PluginBorder(request.timeout_s):
         async with asyncio.timeout_at(deadline):
             async for payload in source:
                 passed = assembler.feed(payload)
@@ -85,20 +85,28 @@ async def _close(source: AsyncIterator[bytes]) -> None:
         await aclose()
 
 
-@contextmanager
-def plugin_border(limit_s: float) -> Iterator[None]:
+class PluginBorder:
     """Around the code of a model plugin or a hook: only ModelError comes out."""
-    try:
-        yield
-    except ModelError:
-        raise
-    except TimeoutError:
-        raise ModelTimeout(
-            f"the model server did not finish its answer within {limit_s:g} s",
-            limit_s=limit_s,
-            hint="give the model a longer timeout_s, or ask for fewer tokens",
-        ) from None
-    except Exception as error:
+
+    __slots__ = ("_limit_s",)
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, ModelError) or not isinstance(error, Exception):
+            return
+        if isinstance(error, TimeoutError):
+            raise ModelTimeout(
+                f"the model server did not finish its answer within {self._limit_s:g} s",
+                limit_s=self._limit_s,
+                hint="give the model a longer timeout_s, or ask for fewer tokens",
+            ) from None
         # Border: an upstream is a plugin, and its bugs must be recorded like any failed call.
         raise ModelError(
             f"the model plugin (or a hook) raised {type(error).__name__}: {error}",

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from time import monotonic, time
+from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from orchard_core.errors import ModelError, ModelRateLimited, ModelReplyMalformed, ModelUnavailable
@@ -54,7 +55,7 @@ class Call:
 
     async def whole(self) -> bytes:
         """The answer's body. Raises ModelError."""
-        with self._recorded():
+        with _Recorded(self):
             await self._held()
             reply, answer = await self._repeated(self._complete)
             self.session.slots.release()
@@ -64,7 +65,7 @@ class Call:
 
     async def pieces(self) -> AsyncGenerator[bytes]:
         """The data of the answer's events. Raises ModelError."""
-        with self._recorded():
+        with _Recorded(self):
             await self._held()
             whole_only = self.session.token_upstream is not None
             # Closed here and not by the collector: what came so far must be known before it is recorded.
@@ -105,7 +106,7 @@ class Call:
             await stream.close()
 
     async def _complete(self) -> tuple[UpstreamReply, Answer]:
-        with attempt.plugin_border(self.session.call_timeout_s):
+        with attempt.PluginBorder(self.session.call_timeout_s):
             return await self._completed()
 
     async def _completed(self) -> tuple[UpstreamReply, Answer]:
@@ -140,7 +141,7 @@ class Call:
         """The hook may hold the call, while a sandbox is snapshotted for one."""
         hook = self.session.before_call
         if hook is not None:
-            with self._waiting(), attempt.plugin_border(self.session.call_timeout_s):
+            with self._waiting(), attempt.PluginBorder(self.session.call_timeout_s):
                 await hook(self.session.id, self.record.index)
 
     async def _repeated(self, send: Callable[[], Awaitable[T]]) -> T:
@@ -189,24 +190,39 @@ class Call:
         finally:
             self.record.waited_s += monotonic() - began
 
-    @contextmanager
-    def _recorded(self) -> Iterator[None]:
-        error: ModelError | None = None
-        try:
-            yield
-        except ModelError as failure:
-            error = failure
+    def over(self, error: BaseException | None) -> None:
+        """Record it; `error` is what ended it before its time."""
+        failure = error if isinstance(error, ModelError) else None
+        if failure is not None:
             self.record.error = CallError(kind=type(failure).__name__, message=redact(str(failure)))
-            raise
-        except (asyncio.CancelledError, GeneratorExit):
-            # A client may leave as soon as it saw the last piece: that answer is complete.
-            if self.record.answer.finish_reason is None:
-                self.record.error = CallError(kind="Cancelled", message=self.ended_by or _LEFT)
-            raise
+        # A client may leave as soon as it saw the last piece: that answer is complete.
+        elif isinstance(error, _ENDED) and self.record.answer.finish_reason is None:
+            self.record.error = CallError(kind="Cancelled", message=self.ended_by or LEFT)
+        self.record.total_s = monotonic() - self._arrived
+        try:
+            self.session.finished(self, failure)
         finally:
-            self.record.total_s = monotonic() - self._arrived
-            self.session.finished(self, error)
             self.done.set()
 
 
-_LEFT = "the client closed the connection before the answer ended"
+class _Recorded:
+    """Around all that a call does: it is recorded however that ends."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._call.over(error)
+
+
+LEFT = "the client closed the connection before the answer ended"
+"""Why a call ended whose client left."""
+
+_ENDED = (asyncio.CancelledError, GeneratorExit)

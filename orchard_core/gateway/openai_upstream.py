@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
 from orchard_core.errors import ModelReplyMalformed, ModelTimeout
 from orchard_core.gateway.chat_tokens import ASK, TokenTally
 from orchard_core.gateway.contract import UpstreamReply, UpstreamRequest
+from orchard_core.gateway.deadline import Deadline
 from orchard_core.gateway.json_text import JsonFault, dumps, loads
 from orchard_core.gateway.openai_faults import Redactor, failure
-from orchard_core.gateway.pool import Pool
+from orchard_core.gateway.pool import Pool, Post
 from orchard_core.gateway.sse import EventReader
 from orchard_core.gateway.wire import Response
 from orchard_core.types.model import Dialect, UpstreamMode
@@ -65,8 +65,16 @@ class OpenAIUpstream:
     async def complete(self, request: UpstreamRequest) -> UpstreamReply:
         """The whole answer."""
         asked = _asked(request.body) if self._asks else None
-        async with self._sent(request, asked, stream=False) as response:
-            body = await response.read()
+        limit = min(request.timeout_s, self._target.timeout_s)
+        try:
+            with Deadline(limit):
+                post = await self._sent(request, asked, stream=False)
+                try:
+                    body = await post.response.read()
+                finally:
+                    post.end()
+        except TimeoutError as error:
+            raise self._late(limit) from error
         if asked is None:
             return UpstreamReply(body=body)
         return self._split(body, asked)
@@ -92,61 +100,80 @@ class OpenAIUpstream:
     async def stream(self, request: UpstreamRequest) -> AsyncIterator[bytes]:
         """The answer's events."""
         asked = _asked(request.body)
-        async with self._sent(request, asked, stream=True) as response:
-            kind = response.headers.get("content-type", "")
-            if not kind.startswith("text/event-stream"):
-                raise ModelReplyMalformed(
-                    f"{self._pool.name} answered a stream as {kind!r}",
-                    hint="the server does not stream, or a proxy stands between: check the base URL",
-                )
-            events = EventReader()
-            async for piece in response.pieces(self._target.idle_timeout_s):
-                for data in events.feed(piece):
-                    if data == b"[DONE]":
-                        await response.drain()
-                        return
-                    yield data
-            if not events.empty:
-                raise ModelReplyMalformed(
-                    f"{self._pool.name} ended its stream in the middle of an event",
-                    hint="the server died or a proxy cut the connection: try again",
-                )
-
-    @asynccontextmanager
-    async def _sent(
-        self, request: UpstreamRequest, asked: frozenset[str] | None, *, stream: bool
-    ) -> AsyncIterator[Response]:
-        """A successful response. A server that refuses our own fields is asked once more without them."""
-        plain = _with_usage(request.body, asked) if stream and asked is not None else request.body
-        full = _with_ids(plain, asked) if self._asks and asked is not None else plain
         limit = min(request.timeout_s, self._target.timeout_s)
         try:
-            async with asyncio.timeout(limit):
-                async with self._pool.post(full) as response:
-                    if response.status not in _REFUSED or full is plain or self._target.ids != "auto":
-                        await self._check(response)
-                        yield response
-                        return
-                    await response.read()
-                async with self._pool.post(plain) as response:
-                    await self._check(response)
-                    self._asks = self._tells = False
-                    yield response
+            with Deadline(limit):
+                post = await self._sent(request, asked, stream=True)
+                try:
+                    async with aclosing(self._events(post.response)) as events:
+                        async for data in events:
+                            yield data
+                finally:
+                    post.end()
         except TimeoutError as error:
-            raise ModelTimeout(
-                f"{self._pool.name} did not finish its answer within {limit:g} s",
-                limit_s=limit,
-                hint="give the model a longer timeout_s, or ask for fewer tokens",
-            ) from error
+            raise self._late(limit) from error
 
-    async def _check(self, response: Response) -> None:
-        if response.status != 200:
-            raise failure(response, await response.read(), self._pool.name, self._redact)
-        if response.headers.get("content-encoding", "identity") != "identity":
+    async def _events(self, response: Response) -> AsyncGenerator[bytes]:
+        kind = response.headers.get("content-type", "")
+        if not kind.startswith("text/event-stream"):
+            raise ModelReplyMalformed(
+                f"{self._pool.name} answered a stream as {kind!r}",
+                hint="the server does not stream, or a proxy stands between: check the base URL",
+            )
+        events = EventReader()
+        async for piece in response.pieces(self._target.idle_timeout_s):
+            for data in events.feed(piece):
+                if data == b"[DONE]":
+                    await response.drain()
+                    return
+                yield data
+        if not events.empty:
+            raise ModelReplyMalformed(
+                f"{self._pool.name} ended its stream in the middle of an event",
+                hint="the server died or a proxy cut the connection: try again",
+            )
+
+    async def _sent(self, request: UpstreamRequest, asked: frozenset[str] | None, *, stream: bool) -> Post:
+        """A post with a successful response, for the caller to end. A server that refuses our own fields is
+        asked once more without them."""
+        plain = _with_usage(request.body, asked) if stream and asked is not None else request.body
+        full = _with_ids(plain, asked) if self._asks and asked is not None else plain
+        post = self._pool.post(full)
+        response = await post.begin()
+        if response.status in _REFUSED and full is not plain and self._target.ids == "auto":
+            try:
+                await response.read()
+            finally:
+                post.end()
+            post = self._pool.post(plain)
+            await post.begin()
+            await self._check(post)
+            self._asks = self._tells = False
+        else:
+            await self._check(post)
+        return post
+
+    def _late(self, limit_s: float) -> ModelTimeout:
+        return ModelTimeout(
+            f"{self._pool.name} did not finish its answer within {limit_s:g} s",
+            limit_s=limit_s,
+            hint="give the model a longer timeout_s, or ask for fewer tokens",
+        )
+
+    async def _check(self, post: Post) -> None:
+        """Ends the post and raises ModelError unless it succeeded."""
+        response = post.response
+        if response.status == 200 and response.headers.get("content-encoding", "identity") == "identity":
+            return
+        try:
+            if response.status != 200:
+                raise failure(response, await response.read(), self._pool.name, self._redact)
             raise ModelReplyMalformed(
                 f"{self._pool.name} answered compressed, though it was asked not to",
                 hint="a proxy stands between: check the base URL",
             )
+        finally:
+            post.end()
 
     def _learn(self, told: bool) -> None:
         if self._target.ids == "auto":

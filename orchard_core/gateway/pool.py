@@ -6,9 +6,9 @@ import asyncio
 import ssl
 from base64 import b64encode
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from time import monotonic
+from types import TracebackType
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from orchard_core.errors import ModelUnavailable
@@ -53,19 +53,16 @@ class Pool:
         ]
         return "\r\n".join(lines).encode("latin-1")
 
-    @asynccontextmanager
-    async def post(self, body: bytes) -> AsyncIterator[Response]:
-        """An answer whose head has come. Raises ModelUnavailable, ModelReplyMalformed."""
-        data = self._head + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-        connection, response = await self._begin(data)
-        try:
-            yield response
-        finally:
-            connection.finish()
-            if connection.usable and len(self._idle) < IDLE_MAX:
-                self._idle.append((connection, monotonic()))
+    def post(self, body: bytes) -> Post:
+        """One exchange, not begun yet."""
+        return Post(self, b"%b\r\nContent-Length: %d\r\n\r\n%b" % (self._head, len(body), body))
 
-    async def _begin(self, data: bytes) -> tuple[Connection, Response]:
+    def keep(self, connection: Connection) -> None:
+        """An exchange is over: another may use its connection."""
+        if connection.usable and len(self._idle) < IDLE_MAX:
+            self._idle.append((connection, monotonic()))
+
+    async def begin(self, data: bytes) -> tuple[Connection, Response]:
         while True:
             connection = self._kept() or await self._connect()
             used, response = connection.used, connection.send(data)
@@ -148,6 +145,37 @@ class Pool:
         """Drop all idle connections."""
         while self._idle:
             self._idle.pop()[0].abort()
+
+
+class Post:
+    """One request and its answer. What was begun must be ended; `async with` does both."""
+
+    __slots__ = ("_connection", "_data", "_pool", "response")
+
+    response: Response
+    """The answer, once begun."""
+
+    def __init__(self, pool: Pool, data: bytes) -> None:
+        self._pool = pool
+        self._data = data
+
+    async def begin(self) -> Response:
+        """An answer whose head has come. Raises ModelUnavailable, ModelReplyMalformed."""
+        self._connection, self.response = await self._pool.begin(self._data)
+        return self.response
+
+    def end(self) -> None:
+        """Nothing more is read of the answer."""
+        self._connection.finish()
+        self._pool.keep(self._connection)
+
+    async def __aenter__(self) -> Response:
+        return await self.begin()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
 
 
 def _basic(header: str, url: SplitResult) -> dict[str, str]:
