@@ -1,7 +1,7 @@
 """A bound on time like `asyncio.timeout`, cheap enough for every call.
 
-A timer of its own costs a call a heap entry that is nearly always cancelled, and stays on the heap for a while
-even then. Bounds of one length end in the order in which they began, so that one timer serves all of them.
+A timer of its own costs a call a heap entry that is nearly always cancelled, and stays for a while even then.
+Bounds of one length end in the order in which they began, so that one timer serves all of them.
 """
 
 from __future__ import annotations
