@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 from urllib.parse import unquote
@@ -45,20 +45,20 @@ class Exchange(RequestResponseCycle):
     _start: Any = None
 
     async def send(self, message: Any) -> None:
-        """A head is held until its body begins, which ASGI allows."""
+        """The head of a whole answer, which tells its length, is held until the body comes: ASGI allows it."""
         start = self._start
         if start is None:
-            if message["type"] == "http.response.start":
+            if message["type"] == "http.response.start" and _tells_length(message["headers"]):
                 self._start = message
             else:
                 await super().send(message)
             return
         self._start = None
-        if message.get("more_body") or self.flow.write_paused or self.scope["method"] == "HEAD":
+        if message.get("more_body") or self.flow.write_paused:
             await super().send(start)
             await super().send(message)
         elif not self.disconnected:
-            self._send_whole(start, message["body"])
+            self._send_whole(start, message["body"] if self.scope["method"] != "HEAD" else b"")
 
     def _send_whole(self, start: Any, body: bytes) -> None:
         """What uvicorn does for the two messages one after the other."""
@@ -76,6 +76,10 @@ class Exchange(RequestResponseCycle):
         if not self.keep_alive:
             self.transport.close()
         self.on_response()
+
+
+def _tells_length(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    return any(name == b"content-length" for name, _ in headers)
 
 
 class Connection(HttpToolsProtocol):
