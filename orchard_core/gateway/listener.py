@@ -45,7 +45,7 @@ class Exchange(RequestResponseCycle):
     _start: Any = None
 
     async def send(self, message: Any) -> None:
-        """The head of a whole answer, which tells its length, is held until the body comes: ASGI allows it."""
+        """The head of a whole answer, which tells its length, is held until its body: ASGI allows it."""
         start = self._start
         if start is None:
             if message["type"] == "http.response.start" and _tells_length(message["headers"]):
