@@ -27,7 +27,7 @@ from bench.table import Of, Table, at_least, at_most, options, run_as_product
 
 BOUND = 1.5
 """The gateway may add so many times what the bare proxy adds."""
-STEADY = 0.5
+STEADY = 0.8
 """No collapse: with 200 under way at least so many times the calls per second of one at a time."""
 
 REPLY = json.dumps(

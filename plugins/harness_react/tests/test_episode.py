@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 
 import pytest
@@ -175,11 +174,10 @@ async def test_a_spent_budget_of_tokens_ends_the_run(play: Play) -> None:
 
 @REAL
 async def test_a_command_that_outlasts_the_wall_clock_is_ended_with_the_run(play: Play) -> None:
-    began = time.monotonic()
-    ran = await play(bash("sleep 60"), limits=Limits(wall_clock_s=0.3))
+    async with asyncio.timeout(50):  # the command itself would take longer
+        ran = await play(bash("sleep 60"), limits=Limits(wall_clock_s=0.3))
     assert ran.result.stop is StopReason.BUDGET
     assert "wall clock" in ran.result.message
-    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize(

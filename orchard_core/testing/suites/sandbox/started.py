@@ -49,6 +49,8 @@ class StartedSuite(ShellSuiteBase):
         process = await sandbox.start("true")
         await process.wait(PATIENCE_S)
         await process.signal(15)
+        assert (await process.wait(PATIENCE_S)).exit_code == 0
+        assert await sandbox.alive()
 
     async def test_waiting_may_time_out_and_the_command_lives_on(self, sandbox: Sandbox) -> None:
         """A wait is not a limit: raise TimeoutError and leave the command alone."""
