@@ -11,7 +11,7 @@ from hashlib import sha256
 from orchard_core.errors import ModelError, SessionClosed
 from orchard_core.gateway import faults, http
 from orchard_core.gateway.call import LEFT, Call
-from orchard_core.gateway.chat import ChatCodec
+from orchard_core.gateway.chat.codec import ChatCodec
 from orchard_core.gateway.dialect import DialectCodec
 from orchard_core.gateway.http import Client, Receive, Scope, Send
 from orchard_core.gateway.json_text import JsonFault, dumps

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchard_core.errors import ModelReplyMalformed, ModelTimeout
-from orchard_core.gateway.chat_tokens import ASK, TokenTally
+from orchard_core.gateway.chat.tokens import ASK, TokenTally
 from orchard_core.gateway.contract import UpstreamReply, UpstreamRequest
 from orchard_core.gateway.deadline import Deadline
 from orchard_core.gateway.json_text import JsonFault, dumps, loads

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchard_core import ConfigError, Limits, SessionContext
-from orchard_core.gateway.chat import ChatCodec
+from orchard_core.gateway.chat.codec import ChatCodec
 from orchard_core.gateway.conversation import Conversation, Head
 from orchard_core.gateway.json_text import JsonFault, ascii_text, loads
 from orchard_core.gateway.server import Gateway

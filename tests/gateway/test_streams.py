@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from orchard_core import Model, SessionContext, Trajectory, Usage
-from orchard_core.gateway.chat import ChatCodec
+from orchard_core.gateway.chat.codec import ChatCodec
 from orchard_core.gateway.openai import OpenAIModel
 from orchard_core.gateway.scripted import Reply, ScriptedModel
 from orchard_core.gateway.server import Gateway

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchard_core.gateway.chat_reply import make_chunks, make_reply, read_reply
-from orchard_core.gateway.chat_request import read_request
-from orchard_core.gateway.chat_stream import ChatAssembler
+from orchard_core.gateway.chat.reply import make_chunks, make_reply, read_reply
+from orchard_core.gateway.chat.request import read_request
+from orchard_core.gateway.chat.stream import ChatAssembler
 from orchard_core.gateway.contract import UpstreamReply
 from orchard_core.gateway.conversation import Conversation
 from orchard_core.gateway.dialect import Answer, Assembler, Request

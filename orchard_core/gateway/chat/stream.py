@@ -6,7 +6,7 @@ from collections.abc import Set
 from typing import Any
 
 from orchard_core.errors import ModelReplyMalformed, ModelUnavailable
-from orchard_core.gateway.chat_tokens import TokenTally
+from orchard_core.gateway.chat.tokens import TokenTally
 from orchard_core.gateway.dialect import Answer
 from orchard_core.gateway.json_text import JsonFault, ascii_text, dumps, dumps_ascii, loads
 from orchard_core.gateway.usage import chat_usage
