@@ -6,6 +6,10 @@ from orchard_core.types.plugin import PluginKind
 
 KNOWN: dict[tuple[PluginKind, str], str] = {
     (PluginKind.HARNESS, "react"): "orchard-harness-react",
+    (PluginKind.HARNESS, "miniswe"): "orchard-harness-miniswe",
+    (PluginKind.HARNESS, "openhands"): "orchard-harness-openhands",
+    (PluginKind.HARNESS, "zeroclaw"): "orchard-harness-zeroclaw",
+    (PluginKind.HARNESS, "cli"): "orchard-harness-cli",
     (PluginKind.TASKSET, "claw-bench"): "orchard-domain-claw[bench]",
 }
 """Kind and name to the requirement that brings it."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+from pydantic import Field
 
 from orchard_core.types.base import Record
 
@@ -18,6 +21,16 @@ class ModelEndpoint:
     """The session's random key; a vendor's key never stands here."""
     model: str
     """The model name to ask for."""
+
+    @property
+    def root_url(self) -> str:
+        """`base_url` without `/v1`: what Anthropic's clients call the base URL."""
+        return self.base_url.rstrip("/").removesuffix("/v1")
+
+    @property
+    def tools_url(self) -> str:
+        """The MCP server (streamable HTTP, the same key as a bearer token) of the task's tools."""
+        return f"{self.root_url}/tools/mcp"
 
 
 class Dialect(StrEnum):
@@ -174,6 +187,10 @@ class ModelCall(Record):
     """Order of arrival within the session, from 0; other calls refer to it."""
     dialect: Dialect
     """What the harness spoke."""
+    wire: Dialect | None = None
+    """What the upstream was spoken to in, and so the shape of the recorded messages; None: `dialect`."""
+    dropped: Mapping[str, int] = Field(default_factory=dict)
+    """Fields of the request that the translation between the two left out: dotted name to how often."""
     streamed: bool = False
     """The harness asked for SSE."""
     messages: MessageRefs

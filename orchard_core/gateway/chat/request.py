@@ -133,6 +133,7 @@ class _Reader:
         wanted = isinstance(options, dict) and options.get("include_usage") is True
         return Request(
             dialect=Dialect.CHAT,
+            wire=Dialect.CHAT,
             body=body if _strict(body) else ascii_text(self.text).encode(),
             model=model,
             stream=bool(stream),
