@@ -46,6 +46,9 @@ class Process(Protocol):
     async def signal(self, number: int) -> None:
         """Send a signal to the command's process group; nothing happens when it has ended."""
 
+    async def kill(self) -> None:
+        """End the command and all its children, those that left its process group too."""
+
     async def resize(self, size: PtySize) -> None:
         """Resize the terminal. Raises ExecError without a PTY."""
 

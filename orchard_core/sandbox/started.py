@@ -49,6 +49,11 @@ class StartedProcess:
         with self._call():
             await self._process.signal(number)
 
+    async def kill(self) -> None:
+        """See Process."""
+        with self._call():
+            await self._process.kill()
+
     async def resize(self, size: PtySize) -> None:
         """See Process."""
         with self._call():

@@ -265,6 +265,8 @@ class Capabilities(Record):
     """`start(pty=...)` works."""
     users: bool = False
     """Commands may run as any user, not just the sandbox's own."""
+    mounts: bool = False
+    """Pieces of the host can be shown inside, read-only."""
     gpu: bool = False
     """GPUs can be had."""
     limits: Mapping[str, str] = Field(default_factory=dict)

@@ -124,5 +124,6 @@ def _capabilities(host: LocalHost) -> Capabilities:
     return Capabilities(
         images=frozenset({"host", "rootfs"} if host.overlays else {"host"}),
         networks=frozenset(NetworkMode),
+        mounts=True,
         limits=enforcers(host.cgroups.limits),
     )

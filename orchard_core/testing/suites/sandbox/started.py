@@ -52,6 +52,16 @@ class StartedSuite(ShellSuiteBase):
         assert (await process.wait(PATIENCE_S)).exit_code == 0
         assert await sandbox.alive()
 
+    async def test_killing_ends_the_children_that_left_the_group_too(self, sandbox: Sandbox) -> None:
+        """Programs start helpers in sessions of their own: `kill` finds those as well."""
+        process = await sandbox.start("setsid sleep 4712 & echo $!; wait")
+        child = int(await anext(process.stdout()))
+        await process.kill()
+        assert (await process.wait(PATIENCE_S)).exit_code == 137
+        async with asyncio.timeout(PATIENCE_S):
+            while (await sandbox.exec(f"kill -0 {child}")).ok:
+                await asyncio.sleep(0.02)
+
     async def test_waiting_may_time_out_and_the_command_lives_on(self, sandbox: Sandbox) -> None:
         """A wait is not a limit: raise TimeoutError and leave the command alone."""
         process = await sandbox.start("cat; echo lived")
