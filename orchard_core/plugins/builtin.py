@@ -19,7 +19,7 @@ def orchard_sandbox_providers() -> list[Descriptor]:
         Descriptor(
             name="process",
             summary="no isolation: commands run on this machine as they are; trusted ones only",
-            factory="orchard_core.sandbox.process.provider:ProcessProvider",
+            factory="orchard_core.sandbox.process.provider:open_process",
             config="orchard_core.sandbox.process.config:ProcessConfig",
         ),
     ]

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from orchard_core.errors import ConfigError, SandboxConnectionLost, SandboxGone, SandboxUnsupported
 from orchard_core.sandbox.agent import AgentClient, AgentMetrics, Tunnel
-from orchard_core.sandbox.contract import Command, Process
+from orchard_core.sandbox.contract import Command, Process, Sandbox
 from orchard_core.sandbox.started import StartedProcess
 from orchard_core.types.model import ModelEndpoint
 from orchard_core.types.sandbox import (
@@ -248,7 +248,7 @@ class AgentSandbox:
             f"sandbox {self._id} cannot be snapshotted", hint="its capabilities say so: snapshot"
         )
 
-    async def fork(self, count: int) -> builtins.list[AgentSandbox]:
+    async def fork(self, count: int) -> builtins.list[Sandbox]:
         """See Sandbox."""
         raise SandboxUnsupported(
             f"sandbox {self._id} cannot be forked {count} times", hint="see capabilities: fork"

@@ -8,20 +8,13 @@ leaves `none` as it is.
 
 from __future__ import annotations
 
-import asyncio
-import secrets
 from pathlib import Path
 
-from orchard_core.errors import SandboxUnavailable, SandboxUnsupported
-from orchard_core.sandbox.agent_sandbox import AgentSandbox
-from orchard_core.sandbox.furnish import check_spec, furnish
-from orchard_core.sandbox.lifetime import watch_lifetime
-from orchard_core.sandbox.local.reaper import reap
-from orchard_core.sandbox.local.removal import remove_tree
-from orchard_core.sandbox.local.state import DriverState, candidate_roots, register_driver
+from orchard_core.errors import SandboxUnsupported
+from orchard_core.sandbox.agent_process import AgentProcess, AgentProcesses
+from orchard_core.sandbox.agent_provider import AgentProvider
 from orchard_core.sandbox.process.config import ProcessConfig
-from orchard_core.sandbox.process.place import ProcessPlace
-from orchard_core.types.sandbox import Capabilities, NetworkMode, SandboxSpec, Snapshot
+from orchard_core.types.sandbox import Capabilities, NetworkMode, SandboxSpec
 
 _DEFAULT_WORKDIR = "/workspace"
 _CAPABILITIES = Capabilities(
@@ -32,88 +25,30 @@ _CAPABILITIES = Capabilities(
 )
 
 
-class ProcessProvider:
-    """Implements SandboxProvider."""
+def open_process(config: ProcessConfig | None = None) -> AgentProvider:
+    """The provider. A sandbox's own spec names the directory that /workspace stands for."""
+    config = config or ProcessConfig()
+    processes = AgentProcesses(state_dir=config.state_dir, timeout_s=config.create_timeout_s)
+    return AgentProvider(name="process", capabilities=_CAPABILITIES, places=_Checked(processes))
 
-    def __init__(self, config: ProcessConfig | None = None) -> None:
-        self._config = config or ProcessConfig()
-        self._sandboxes: dict[str, AgentSandbox] = {}
-        self._state: DriverState | None = None
 
-    @property
-    def name(self) -> str:
-        """See SandboxProvider."""
-        return "process"
+class _Checked:
+    """Refuses what the host as it is cannot give."""
 
-    async def capabilities(self) -> Capabilities:
-        """See SandboxProvider."""
-        return _CAPABILITIES
+    def __init__(self, processes: AgentProcesses) -> None:
+        self._processes = processes
 
-    async def create(self, spec: SandboxSpec, *, restore: Snapshot | None = None) -> AgentSandbox:
-        """See SandboxProvider. The sandbox's own spec names the directory that /workspace stands for."""
-        _check(spec, restore)
-        if self._state is None:
-            self._state = await asyncio.to_thread(_register, self._config.state_dir)
-        sandbox_id = f"process-{secrets.token_hex(6)}"
-        place = ProcessPlace(
-            sandbox_id=sandbox_id,
-            workdir=None if spec.workdir == _DEFAULT_WORKDIR else spec.workdir,
-            env=spec.env,
-            path=self._state.box(sandbox_id),
-            timeout_s=self._config.create_timeout_s,
-            on_destroyed=lambda: self._forget(sandbox_id),
-        )
-        try:
-            client = await place.open()
-        except BaseException:
-            await asyncio.shield(place.destroy())
-            raise
-        sandbox = AgentSandbox(
-            sandbox_id=sandbox_id,
-            spec=spec.model_copy(update={"workdir": place.workdir}),
-            capabilities=_CAPABILITIES,
-            place=place,
-            client=client,
-        )
-        try:
-            await furnish(sandbox)
-        except BaseException:
-            await sandbox.close()
-            raise
-        self._sandboxes[sandbox_id] = sandbox
-        place.watch(asyncio.create_task(watch_lifetime(sandbox)))
-        return sandbox
-
-    def _forget(self, sandbox_id: str) -> None:
-        self._sandboxes.pop(sandbox_id, None)
+    async def place(self, sandbox_id: str, spec: SandboxSpec) -> AgentProcess:
+        _check(spec)
+        return await self._processes.place(sandbox_id, spec)
 
     async def close(self) -> None:
-        """See SandboxProvider."""
-        await asyncio.gather(*(sandbox.close() for sandbox in list(self._sandboxes.values())))
-        if self._state is not None:
-            await asyncio.to_thread(remove_tree, self._state.path)
-            self._state.release()
-            self._state = None
+        await self._processes.close()
 
 
-def _register(state_dir: str | None) -> DriverState:
-    """Clean up after dead drivers, and take a lease in the first usable place. Raises SandboxUnavailable."""
-    reap(state_dir)
-    refused: SandboxUnavailable | None = None
-    for root in candidate_roots(state_dir):
-        try:
-            return register_driver(root)
-        except SandboxUnavailable as error:
-            refused = refused or error
-    raise refused or SandboxUnavailable("there is no place for the sandboxes' files")
-
-
-def _check(spec: SandboxSpec, restore: Snapshot | None) -> None:
+def _check(spec: SandboxSpec) -> None:
     """Refuse what cannot be had. Raises SandboxUnsupported."""
-    check_spec(spec)
     asked = {
-        "snapshots": restore is not None,
-        f"image {spec.image}": spec.image.kind != "host",
         "mounts": bool(spec.mounts),
         f"user {spec.user}": spec.user is not None,
         "network policies": spec.network.mode in {NetworkMode.ALLOW_LIST, NetworkMode.OPEN},

@@ -13,20 +13,21 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from orchard_core import SandboxProvider
 from orchard_core.errors import SandboxUnsupported
 from orchard_core.sandbox.local.reaper import reap
 from orchard_core.sandbox.process.config import ProcessConfig
-from orchard_core.sandbox.process.provider import ProcessProvider
+from orchard_core.sandbox.process.provider import open_process
 from orchard_core.types.sandbox import ImageRef, Mount, Network, NetworkMode, SandboxSpec
 
 _DRIVER = """
 import asyncio, sys
 from orchard_core.sandbox.process.config import ProcessConfig
-from orchard_core.sandbox.process.provider import ProcessProvider
+from orchard_core.sandbox.process.provider import open_process
 from orchard_core.types.sandbox import SandboxSpec
 
 async def main():
-    provider = ProcessProvider(ProcessConfig(state_dir=sys.argv[1]))
+    provider = open_process(ProcessConfig(state_dir=sys.argv[1]))
     sandbox = await provider.create(SandboxSpec())
     result = await sandbox.exec("setsid sleep 3000 > /dev/null 2>&1 & echo $!")
     print(result.stdout_text, end="", flush=True)
@@ -37,20 +38,20 @@ asyncio.run(main())
 
 
 @pytest_asyncio.fixture
-async def provider(tmp_path: Path) -> AsyncIterator[ProcessProvider]:
-    made = ProcessProvider(ProcessConfig(state_dir=str(tmp_path / "state")))
+async def provider(tmp_path: Path) -> AsyncIterator[SandboxProvider]:
+    made = open_process(ProcessConfig(state_dir=str(tmp_path / "state")))
     yield made
     await made.close()
 
 
-async def test_it_says_that_it_does_not_isolate(provider: ProcessProvider) -> None:
+async def test_it_says_that_it_does_not_isolate(provider: SandboxProvider) -> None:
     able = await provider.capabilities()
     assert not able.isolated
     assert able.limits == {}
     assert able.networks == {NetworkMode.HOST}
 
 
-async def test_workspace_stands_for_a_fresh_directory(provider: ProcessProvider) -> None:
+async def test_workspace_stands_for_a_fresh_directory(provider: SandboxProvider) -> None:
     async with await provider.create(SandboxSpec()) as one, await provider.create(SandboxSpec()) as two:
         assert (await one.exec("pwd -P")).stdout_text.strip() == os.path.realpath(one.spec.workdir)
         assert one.spec.workdir != two.spec.workdir
@@ -58,7 +59,7 @@ async def test_workspace_stands_for_a_fresh_directory(provider: ProcessProvider)
     assert not place.exists()
 
 
-async def test_an_existing_directory_is_used_and_stays(provider: ProcessProvider, tmp_path: Path) -> None:
+async def test_an_existing_directory_is_used_and_stays(provider: SandboxProvider, tmp_path: Path) -> None:
     async with await provider.create(SandboxSpec(workdir=str(tmp_path))) as sandbox:
         await sandbox.exec("echo x > made")
     assert (tmp_path / "made").read_text() == "x\n"
@@ -80,12 +81,12 @@ async def test_an_existing_directory_is_used_and_stays(provider: ProcessProvider
     ],
     ids=lambda spec: spec.model_dump_json(exclude_defaults=True)[:60],
 )
-async def test_what_it_cannot_give_is_refused(provider: ProcessProvider, spec: SandboxSpec) -> None:
+async def test_what_it_cannot_give_is_refused(provider: SandboxProvider, spec: SandboxSpec) -> None:
     with pytest.raises(SandboxUnsupported):
         await provider.create(spec)
 
 
-async def test_daemons_end_with_the_sandbox(provider: ProcessProvider) -> None:
+async def test_daemons_end_with_the_sandbox(provider: SandboxProvider) -> None:
     async with await provider.create(SandboxSpec()) as sandbox:
         pid = int((await sandbox.exec("setsid sleep 3000 > /dev/null 2>&1 & echo $!")).stdout)
         assert Path(f"/proc/{pid}").exists()
