@@ -16,6 +16,8 @@ from orchard_core.gateway.dialect import DialectCodec
 from orchard_core.gateway.http import Client, Receive, Scope, Send
 from orchard_core.gateway.json_text import JsonFault, dumps
 from orchard_core.gateway.session import Session
+from orchard_core.gateway.tools.asgi import serve_tools
+from orchard_core.gateway.tools.routes import serves_tools
 
 CODECS: Mapping[str, DialectCodec] = {"/v1/chat/completions": ChatCodec()}
 """Dialects by path. A new one is one codec here."""
@@ -41,7 +43,9 @@ class GatewayApp:
         """One request."""
         path, method = scope["path"], scope["method"]
         codec = CODECS.get(path)
-        if codec is None and path != "/v1/models":
+        if serves_tools(path):
+            await self._authorised(scope, receive, send, None)
+        elif codec is None and path != "/v1/models":
             served = ", ".join([*CODECS, "/v1/models"])
             message = f"there is no {path[:200]} here; this gateway serves {served}"
             await http.send_fault(send, faults.invalid(message, status=404, code="not_found"))
@@ -61,7 +65,7 @@ class GatewayApp:
             await http.send_fault(
                 send, faults.invalid(message, status=401, code="invalid_api_key"), close=headers.has_body
             )
-        elif codec is None:
+        elif codec is None and not serves_tools(scope["path"]):
             await http.send_json(send, 200, _models(session))
         elif headers.encoding not in (b"", b"identity"):
             message = "compressed requests are not taken"
@@ -74,7 +78,11 @@ class GatewayApp:
                 body = await self._body(receive, send, headers.length)
                 if body is not None:
                     client: Client = scope[http.CLIENT]
-                    await _serve(session, codec, body, client, http.bounded(send, client, self._stall_s))
+                    bounded = http.bounded(send, client, self._stall_s)
+                    if codec is None:
+                        await serve_tools(session.tools, scope, body, client, bounded)
+                    else:
+                        await _serve(session, codec, body, client, bounded)
             except http.ClientGone:
                 pass
             finally:

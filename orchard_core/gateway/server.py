@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,8 @@ from orchard_core.gateway.listener import Listener
 from orchard_core.gateway.retry import RetryPolicy
 from orchard_core.gateway.session import OnCall, Service, Session
 from orchard_core.gateway.slots import Slots
+from orchard_core.gateway.tools.served import ServedTools
+from orchard_core.tasks.contract import Tool
 from orchard_core.types.harness import Limits
 from orchard_core.types.model import Dialect, ModelEndpoint
 from orchard_core.types.sandbox import LocalAddress
@@ -82,9 +85,10 @@ class Gateway:
         limits: Limits = Limits(),  # noqa: B008 - frozen
         before_call: BeforeCall | None = None,
         on_call: OnCall | None = None,
+        tools: Sequence[Tool] = (),
     ) -> Session:
-        """A new key for one rollout and one model. Raises ConfigError for a model that speaks no dialect of
-        ours."""
+        """A new key for one rollout and one model, which serves `tools` too. Raises ConfigError for a model
+        that speaks no dialect of ours."""
         upstream = model.upstream(context)
         if Dialect.CHAT not in upstream.dialects:
             spoken = ", ".join(sorted(upstream.dialects)) or "none"
@@ -107,6 +111,7 @@ class Gateway:
             limits=limits,
             before_call=before_call,
             on_call=on_call,
+            tools=ServedTools(tools),
             revoke=partial(self._revoke, digest(key)),
             release=partial(self._release, model),
         )

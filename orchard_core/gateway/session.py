@@ -17,6 +17,7 @@ from orchard_core.gateway.conversation import Conversation
 from orchard_core.gateway.dialect import DialectCodec, Request
 from orchard_core.gateway.retry import RetryPolicy
 from orchard_core.gateway.slots import Slots
+from orchard_core.gateway.tools.served import ServedTools
 from orchard_core.gateway.waits import Waits
 from orchard_core.types.harness import Limits
 from orchard_core.types.model import ModelCall, ModelEndpoint, Price, UpstreamMode
@@ -69,12 +70,14 @@ class Session:
         limits: Limits,
         before_call: BeforeCall | None,
         on_call: OnCall | None,
+        tools: ServedTools,
         revoke: Callable[[], None],
         release: Callable[[], None],
     ) -> None:
         self.id = id
         self.endpoint = endpoint
         self.before_call = before_call
+        self.tools = tools
         self.exhausted: BudgetExceeded | None = None
         self.last_error: ModelError | None = None
         self.conversation = Conversation()
@@ -102,6 +105,8 @@ class Session:
         """A call of this session. Raises SessionClosed, BudgetExceeded."""
         if self._closed:
             raise SessionClosed("the rollout of this key has ended", hint="start a rollout to get a new one")
+        if self.tools.over:
+            raise SessionClosed(self.tools.over)
         exhausted = self.budget.exhausted()
         if exhausted is not None:
             self.exhausted = exhausted
@@ -151,6 +156,7 @@ class Session:
         in_flight = list(self._open)
         for call in in_flight:
             call.end("the rollout's model session was closed")
+        await self.tools.close()
         if in_flight:
             ends = [asyncio.ensure_future(call.done.wait()) for call in in_flight]
             _, late = await asyncio.wait(ends, timeout=CLOSE_S)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from orchard_core.errors import BudgetExceeded, ModelError
 from orchard_core.gateway.contract import BeforeCall, Model, SessionContext
+from orchard_core.tasks.contract import Tool
 from orchard_core.types.harness import Limits
 from orchard_core.types.model import ModelCall, ModelEndpoint
 from orchard_core.types.trajectory import Trajectory
@@ -49,5 +50,6 @@ class ModelGateway(Protocol):
         limits: Limits = ...,
         before_call: BeforeCall | None = None,
         on_call: Callable[[ModelCall], None] | None = None,
+        tools: Sequence[Tool] = (),
     ) -> ModelSession:
-        """A session whose key serves this model only."""
+        """A session whose key serves this model only, and these tools over HTTP."""

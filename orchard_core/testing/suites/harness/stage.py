@@ -58,7 +58,9 @@ class Stage:
     ) -> Played:
         """Run the task in a session of its own. Raises what the harness raises."""
         context = SessionContext(rollout=task.id, task=task, solution=lambda: solution)
-        session = await self._gateway.open_session(model, context, limits=session_limits)
+        session = await self._gateway.open_session(
+            model, context, limits=session_limits, tools=tools
+        )
         self.last = session
         try:
             result = await self._harness.run(task, sandbox, session.endpoint, tools, limits)
