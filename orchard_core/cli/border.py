@@ -13,8 +13,8 @@ from typing import NoReturn
 import typer
 
 from orchard_core import errors
-from orchard_core.cli.clean import clean
 from orchard_core.cli.exits import Exit
+from orchard_core.evals.clean import clean
 
 USAGE_ERRORS = (
     errors.ConfigError,

@@ -62,8 +62,8 @@ def doctor(
 async def _examine(
     taskset: TaskSet, tasks: list[Task], sandbox: str, concurrency: int, repeats: int, found: list[Diagnosis]
 ) -> None:
-    from orchard_core.cli.clean import clean_line
     from orchard_core.cli.output import err
+    from orchard_core.evals.clean import clean_line
     from orchard_core.plugins.lookup import load_provider
     from orchard_core.tasks.doctor import SOUND, examine
 

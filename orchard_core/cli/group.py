@@ -9,8 +9,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from orchard_core.cli.border import error_border
-from orchard_core.cli.clean import clean_line
 from orchard_core.cli.output import err
+from orchard_core.evals.clean import clean_line
 
 
 class _CheapHelp:

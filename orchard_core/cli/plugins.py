@@ -34,8 +34,8 @@ def plugins(
 
 
 def _print(catalog: Catalog) -> None:
-    from orchard_core.cli.clean import clean_line
     from orchard_core.cli.output import out, print_table
+    from orchard_core.evals.clean import clean_line
     from orchard_core.types.plugin import PluginKind
 
     rows = [

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from orchard_core.cli.clean import clean, clean_line
 from orchard_core.cli.display.words import count, money
-from orchard_core.cli.transcript import Block, blocks, shorten
+from orchard_core.evals.clean import clean, clean_line
+from orchard_core.evals.transcript import Block, blocks, shorten
 from orchard_core.gateway.expand import conversations
 from orchard_core.gateway.turns import turns
 from orchard_core.types.model import ModelCall

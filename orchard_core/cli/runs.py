@@ -42,7 +42,7 @@ def list_(
 
 
 def _cells(row: dict[str, JsonValue]) -> tuple[str, ...]:
-    from orchard_core.cli.clean import clean_line
+    from orchard_core.evals.clean import clean_line
 
     texts = [clean_line(str(row[name])) for name in ("run", "taskset", "harness", "model")]
     done, mean = f"{row['finished']}/{row['planned']}", row["mean_score"]

@@ -96,8 +96,8 @@ _STORAGE = {"type", "shard", "offset", "length"}
 
 
 def _cells(entry: Finished) -> tuple[str, ...]:
-    from orchard_core.cli.clean import clean_line
     from orchard_core.cli.display.words import count, money
+    from orchard_core.evals.clean import clean_line
 
     return (
         entry.id[:10],

@@ -32,8 +32,8 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the tasks: id, tags, limits. What was left out, and why, goes to stderr."""
-    from orchard_core.cli.clean import clean_line
     from orchard_core.cli.output import err, print_json, print_table
+    from orchard_core.evals.clean import clean_line
 
     loaded = load(taskset, taskset_option)
     tasks = matching(loaded, task)
@@ -86,7 +86,7 @@ def show(
 
 def _headline(instruction: str) -> str:
     """The first line that says something, without Markdown's marks."""
-    from orchard_core.cli.clean import clean, clean_line
+    from orchard_core.evals.clean import clean, clean_line
 
     lines = (line.lstrip("# ").strip() for line in clean(instruction).splitlines())
     return clean_line(next((line for line in lines if line), ""), 60)
@@ -124,8 +124,8 @@ def one(taskset: TaskSet, task_id: str) -> Task:
 
 
 def _print_task(task: Task, image: str, network: str) -> None:
-    from orchard_core.cli.clean import clean, clean_line
     from orchard_core.cli.output import out
+    from orchard_core.evals.clean import clean, clean_line
 
     out(task.id, bold=True)
     out(f"tags      {clean_line(', '.join(task.tags)) or '-'}")
@@ -139,8 +139,8 @@ _WHERE = {"fresh": "a fresh sandbox", "same_sandbox": "the agent's own sandbox"}
 
 
 def _print_solution(known: Solution | None) -> None:
-    from orchard_core.cli.clean import clean
     from orchard_core.cli.output import out
+    from orchard_core.evals.clean import clean
 
     if known is None:
         out("\nno known solution")

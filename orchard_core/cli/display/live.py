@@ -8,9 +8,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from orchard_core.cli.clean import clean_line
 from orchard_core.cli.display.progress import Progress, Running
 from orchard_core.cli.display.words import clock, figures, outcomes
+from orchard_core.evals.clean import clean_line
 
 _OTHER_LINES = 7
 """Lines of the screen that are not rollouts."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
-from orchard_core.cli.clean import clean_line
 from orchard_core.cli.display.progress import Progress
 from orchard_core.cli.display.words import clock, figures, outcomes
+from orchard_core.evals.clean import clean_line
 
 
 class PlainView:

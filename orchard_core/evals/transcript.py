@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from orchard_core.cli.clean import clean
+from orchard_core.evals.clean import clean
 from orchard_core.types.model import Message
 
 Kind = Literal["text", "thought", "call"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard_core.cli.clean import clean, clean_line
+from orchard_core.evals.clean import clean, clean_line
 
 
 @pytest.mark.parametrize(
