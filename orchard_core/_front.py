@@ -20,6 +20,14 @@ from orchard_core.gateway.server import Gateway as Gateway
 from orchard_core.gateway.session import Session as Session
 from orchard_core.gateway.turns import turns as turns
 from orchard_core.harness.contract import Harness as Harness
+from orchard_core.harness.contract import MountsNeeded as MountsNeeded
+from orchard_core.harness.contract import mounts_of as mounts_of
+from orchard_core.harness.inside.lines import json_object as json_object
+from orchard_core.harness.inside.program import InsideLimits as InsideLimits
+from orchard_core.harness.inside.program import InsideProgram as InsideProgram
+from orchard_core.harness.inside.program import ProgramEnd as ProgramEnd
+from orchard_core.harness.inside.program import private_home as private_home
+from orchard_core.harness.inside.run import run_inside as run_inside
 from orchard_core.plugins.hookspecs import hookimpl as hookimpl
 from orchard_core.plugins.lookup import load_harness as load_harness
 from orchard_core.plugins.lookup import load_model as load_model

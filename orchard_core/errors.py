@@ -20,6 +20,7 @@
     |  |                            ModelReplyMalformed, SessionClosed
     |  `- BudgetExceeded            a session's tokens, calls, cost or wall clock ran out (`kind` says which)
     |- HarnessError                 the harness itself broke (not the agent's mistakes, which are data)
+    |                               HarnessCrashed, HarnessHung, HarnessFlooded, HarnessHomeLost
     |- RewardError                  VerifierFailed, VerifierTimedOut, RewardMissing, RegradeRefused
     |- BlobTooLarge                 an artifact is larger than its cap
     |- TaskError                    TaskSetNotFound, TaskInvalid
@@ -237,6 +238,26 @@ class BudgetExceeded(ModelError):
 
 class HarnessError(OrchardError):
     """The harness crashed, hung or broke its contract."""
+
+
+class HarnessCrashed(HarnessError):
+    """A harness's program ended with an error, by a signal, or without saying how its run went."""
+
+
+class HarnessHung(HarnessError):
+    """A harness's program ran past its own limit (`limit_s`)."""
+
+    def __init__(self, message: str, *, limit_s: float, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.limit_s = limit_s
+
+
+class HarnessFlooded(HarnessError):
+    """A harness's program wrote output without end and was stopped."""
+
+
+class HarnessHomeLost(HarnessError):
+    """The agent deleted the home of the program that drove it; what followed is the agent's doing."""
 
 
 class RewardError(OrchardError):

@@ -9,6 +9,7 @@ from orchard_core.sandbox.contract import Sandbox
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.harness import HarnessCapabilities, HarnessResult, Limits
 from orchard_core.types.model import ModelEndpoint
+from orchard_core.types.sandbox import Mount
 from orchard_core.types.task import Task
 
 
@@ -38,3 +39,17 @@ class Harness(Protocol):
         of the sandbox and the model (SandboxError, ModelError) pass through untouched. Cancelling the
         call ends everything it started.
         """
+
+
+@runtime_checkable
+class MountsNeeded(Protocol):
+    """A harness whose program lies on the host and is shown inside, read-only. Optional."""
+
+    async def mounts(self) -> Sequence[Mount]:
+        """What its sandboxes need beside what the task asks for; made ready, such as by an installation, the
+        first time, and once however many ask. Raises ConfigError when that cannot be."""
+
+
+async def mounts_of(harness: Harness) -> Sequence[Mount]:
+    """What a harness needs shown inside; nothing for most. Raises as `mounts`."""
+    return await harness.mounts() if isinstance(harness, MountsNeeded) else ()

@@ -19,6 +19,7 @@ from orchard_core.errors import (
     SandboxGone,
 )
 from orchard_core.gateway.contract import SessionContext
+from orchard_core.harness.contract import mounts_of
 from orchard_core.reward.collect import collect
 from orchard_core.rollout.deadline import deadline, unbroken, within
 from orchard_core.rollout.ending import name_death, name_exhausted, name_model, name_stop
@@ -93,7 +94,7 @@ async def _fitted(task: Task, parts: RolloutParts, seen: Progress) -> FittedSpec
         seen.fault = name_fault(error, Phase.PREPARE, elapsed_s=0.0)
         return FittedSpec(spec=SandboxSpec(), fallback=False)
     check_known_tools(task, parts.taskset, parts.harness)
-    return fit_spec(task, spec, can, parts.settings)
+    return fit_spec(task, spec, can, parts.settings, await mounts_of(parts.harness))
 
 
 class _Attempt:

@@ -13,6 +13,7 @@
 | agent     | ModelError                              | model_failed    | model          |
 | agent     | SandboxError                            | sandbox_failed  | infrastructure |
 | agent     | ExecError, FileError, SandboxUnsupported | harness_failed | harness        |
+| agent     | HarnessHomeLost                         | harness_failed  | agent          |
 | agent     | HarnessError, anything else             | harness_failed  | harness        |
 | collect   | FileError, an artifact past its cap     | verifier_failed | agent          |
 | collect   | deadline, SandboxError, anything else   | sandbox_failed  | infrastructure |
@@ -34,6 +35,7 @@ from orchard_core.errors import (
     DeadlineExceeded,
     ExecError,
     FileError,
+    HarnessHomeLost,
     ModelError,
     OrchardError,
     SandboxError,
@@ -110,9 +112,7 @@ def _prepare(error: BaseException) -> tuple[Outcome, Attribution]:
 
 def _agent(error: BaseException) -> tuple[Outcome, Attribution]:
     match error:
-        case DeadlineExceeded():
-            return Outcome.TIMED_OUT, Attribution.AGENT
-        case BudgetExceeded(kind="wall_clock"):
+        case DeadlineExceeded() | BudgetExceeded(kind="wall_clock"):
             return Outcome.TIMED_OUT, Attribution.AGENT
         case BudgetExceeded():
             return Outcome.TRUNCATED, Attribution.AGENT
@@ -121,6 +121,8 @@ def _agent(error: BaseException) -> tuple[Outcome, Attribution]:
         case ExecError() | FileError() | SandboxUnsupported():
             # The sandbox works; the harness should have told the model instead of giving up.
             return Outcome.HARNESS_FAILED, Attribution.HARNESS
+        case HarnessHomeLost():
+            return Outcome.HARNESS_FAILED, Attribution.AGENT
         case SandboxError():
             return Outcome.SANDBOX_FAILED, Attribution.INFRASTRUCTURE
     if _is_machine(error):

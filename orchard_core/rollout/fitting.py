@@ -10,7 +10,7 @@ from orchard_core.harness.contract import Harness
 from orchard_core.rollout.settings import RolloutSettings
 from orchard_core.tasks.contract import TaskSet, ToolsKnown
 from orchard_core.types.harness import ToolUse
-from orchard_core.types.sandbox import Capabilities, ImageRef, SandboxSpec
+from orchard_core.types.sandbox import Capabilities, ImageRef, Mount, SandboxSpec
 from orchard_core.types.task import Task
 
 
@@ -24,8 +24,18 @@ class FittedSpec:
     """The task named another image."""
 
 
-def fit_spec(task: Task, spec: SandboxSpec, can: Capabilities, settings: RolloutSettings) -> FittedSpec:
-    """The spec, its image replaced by the host's files where that is allowed. Raises SandboxUnsupported."""
+def fit_spec(
+    task: Task, spec: SandboxSpec, can: Capabilities, settings: RolloutSettings, mounts: Sequence[Mount] = ()
+) -> FittedSpec:
+    """The spec with what the harness needs shown inside, its image replaced by the host's files where that is
+    allowed. Raises SandboxUnsupported."""
+    if mounts and not can.mounts:
+        raise SandboxUnsupported(
+            f"the harness runs {mounts[0].target} inside the sandbox, and this provider shows nothing of the "
+            "host there",
+            hint="choose --sandbox local",
+        )
+    spec = spec.model_copy(update={"mounts": (*spec.mounts, *mounts)})
     if not can.private_paths and not settings.allow_shared_paths:
         raise SandboxUnsupported(
             f"task {task.id} names absolute paths such as {task.workdir}, and with this provider they "

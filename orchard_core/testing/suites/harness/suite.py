@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from orchard_core.errors import ModelError, ModelRejected, ModelUnavailable, OrchardError, SandboxError
 from orchard_core.gateway.scripted import OracleModel
-from orchard_core.harness.contract import Harness
+from orchard_core.harness.contract import Harness, mounts_of
 from orchard_core.sandbox.contract import Sandbox, SandboxProvider
 from orchard_core.testing.fakes.model import FakeModel
 from orchard_core.testing.fakes.reply import FakeReply
@@ -43,9 +43,14 @@ class HarnessSuite(ProvidedSuite):
     """The model's tool calls are native ones, as the fake model writes them."""
 
     @pytest_asyncio.fixture
-    async def sandbox(self, provider: SandboxProvider) -> AsyncIterator[Sandbox]:
+    async def spec(self, harness: Harness) -> SandboxSpec:
+        """What sandboxes are made of: what the harness needs shown inside is."""
+        return SandboxSpec(mounts=tuple(await mounts_of(harness)))
+
+    @pytest_asyncio.fixture
+    async def sandbox(self, provider: SandboxProvider, spec: SandboxSpec) -> AsyncIterator[Sandbox]:
         """One sandbox."""
-        async with await provider.create(SandboxSpec()) as made:
+        async with await provider.create(spec) as made:
             yield made
 
     @pytest_asyncio.fixture
@@ -106,12 +111,14 @@ class HarnessSuite(ProvidedSuite):
         played = await stage.play(self.task(), sandbox, OracleModel(), solution=marked)
         assert "seen-42-by-model" in played.heard
 
-    async def test_runs_side_by_side_share_nothing(self, stage: Stage, provider: SandboxProvider) -> None:
+    async def test_runs_side_by_side_share_nothing(
+        self, stage: Stage, provider: SandboxProvider, spec: SandboxSpec
+    ) -> None:
         """One object runs many tasks at once: keep state in the run, never on the object or in globals."""
 
         async def one(name: str) -> None:
             task = self.task(name, f"Write {name} into answer.txt.")
-            async with await provider.create(SandboxSpec()) as sandbox:
+            async with await provider.create(spec) as sandbox:
                 solution = steps(f"printf {name} > answer.txt", "sleep 0.2", answer=name)
                 played = await stage.play(task, sandbox, OracleModel(), solution=solution)
                 assert (await sandbox.exec("cat answer.txt")).stdout == name.encode()
@@ -122,11 +129,11 @@ class HarnessSuite(ProvidedSuite):
         await asyncio.gather(*(one(name) for name in ("alpha", "beta", "gamma")))
 
     async def test_a_second_run_knows_nothing_of_the_first(
-        self, stage: Stage, provider: SandboxProvider
+        self, stage: Stage, provider: SandboxProvider, spec: SandboxSpec
     ) -> None:
         """Attempts are independent: nothing of the first may stand in the second's requests."""
         for name in ("first-run", "second-run"):
-            async with await provider.create(SandboxSpec()) as sandbox:
+            async with await provider.create(spec) as sandbox:
                 played = await stage.play(self.task(name, f"This is {name}."), sandbox, FakeModel())
         assert "first-run" not in played.heard
 

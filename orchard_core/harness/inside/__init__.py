@@ -1,0 +1,1 @@
+"""Running a program inside the sandbox as a harness."""
