@@ -16,6 +16,8 @@ __version__ = "0.1.0"
 _MODULES = {
     "orchard_core.evals.compare": ("RunComparison", "compare"),
     "orchard_core.evals.markdown": ("to_markdown",),
+    "orchard_core.evals.matrix": ("build_matrix",),
+    "orchard_core.evals.matrix_report": ("Cell", "MatrixReport"),
     "orchard_core.evals.report": ("Report", "build_report"),
     "orchard_core.gateway.contract": (
         "BeforeCall", "Model", "Renderer", "SessionContext", "Upstream", "UpstreamReply", "UpstreamRequest",
@@ -40,6 +42,7 @@ _MODULES = {
     "orchard_core.rollout.front": ("run_rollouts",),
     "orchard_core.rollout.grading": ("grade", "regrade"),
     "orchard_core.rollout.groups": ("read_groups",),
+    "orchard_core.rollout.matrix.key": ("CellKey",),
     "orchard_core.rollout.parts": ("RolloutParts",),
     "orchard_core.rollout.retry": ("RetryPolicy",),
     "orchard_core.rollout.sampler": ("Done", "Drop", "FixedSampler", "GroupSampler", "More", "PoolEntry"),
@@ -84,6 +87,7 @@ _MODULES = {
     ),
     "orchard_core.types.task": ("Solution", "SolutionStep", "Task", "VerifyIn"),
     "orchard_core.types.tool": ("ToolCall", "ToolResult", "ToolSpec"),
+    "orchard_core.types.training": ("TrainedOn",),
     "orchard_core.types.trajectory": ("Trajectory", "Turn"),
 }  # fmt: skip
 """Where each public name lives. Errors come on top: every class of orchard_core.errors is public."""

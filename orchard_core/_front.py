@@ -6,6 +6,9 @@ from orchard_core.errors import *  # noqa: F403
 from orchard_core.evals.compare import RunComparison as RunComparison
 from orchard_core.evals.compare import compare as compare
 from orchard_core.evals.markdown import to_markdown as to_markdown
+from orchard_core.evals.matrix import build_matrix as build_matrix
+from orchard_core.evals.matrix_report import Cell as Cell
+from orchard_core.evals.matrix_report import MatrixReport as MatrixReport
 from orchard_core.evals.report import Report as Report
 from orchard_core.evals.report import build_report as build_report
 from orchard_core.gateway.contract import BeforeCall as BeforeCall
@@ -49,6 +52,7 @@ from orchard_core.rollout.front import run_rollouts as run_rollouts
 from orchard_core.rollout.grading import grade as grade
 from orchard_core.rollout.grading import regrade as regrade
 from orchard_core.rollout.groups import read_groups as read_groups
+from orchard_core.rollout.matrix.key import CellKey as CellKey
 from orchard_core.rollout.parts import RolloutParts as RolloutParts
 from orchard_core.rollout.retry import RetryPolicy as RetryPolicy
 from orchard_core.rollout.sampler import Done as Done
@@ -155,5 +159,6 @@ from orchard_core.types.task import VerifyIn as VerifyIn
 from orchard_core.types.tool import ToolCall as ToolCall
 from orchard_core.types.tool import ToolResult as ToolResult
 from orchard_core.types.tool import ToolSpec as ToolSpec
+from orchard_core.types.training import TrainedOn as TrainedOn
 from orchard_core.types.trajectory import Trajectory as Trajectory
 from orchard_core.types.trajectory import Turn as Turn

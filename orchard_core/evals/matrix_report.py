@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from orchard_core.evals.attempts import Rate
+from orchard_core.evals.paired import MeanDifference
 from orchard_core.evals.report import Report
-from orchard_core.evals.statistics import METHOD, Estimate
+from orchard_core.evals.statistics import METHOD
+from orchard_core.rollout.matrix.key import CellKey as CellKey
 from orchard_core.types.base import Record
 from orchard_core.types.rollout import Attribution, Outcome
-
-
-class CellKey(Record):
-    """One combination, each part as the user wrote it."""
-
-    harness: str
-    """Such as `react` or `cli:pi`."""
-    model: str
-    """Such as `oracle`."""
-    taskset: str
-    """Such as `workbench:20`."""
 
 
 class RolloutLine(Record):
@@ -75,6 +66,15 @@ class Cell(Record):
     """The harness whose rollouts the model was trained on, when its checkpoint says so."""
 
 
+class RefusedCell(Record):
+    """A combination that was asked for and has no run."""
+
+    key: CellKey
+    """Which."""
+    reason: str
+    """Why it could not be run; empty: it has not started yet."""
+
+
 class PairedDifference(Record):
     """Two cells of one task set compared task by task."""
 
@@ -84,8 +84,8 @@ class PairedDifference(Record):
     """The other."""
     tasks: int
     """Tasks that both have."""
-    difference: Estimate | None
-    """Mean over tasks of right's pass rate less left's, over everything planned."""
+    difference: MeanDifference | None
+    """Mean over tasks of right's pass rate less left's, over everything planned; between -1 and 1."""
     p_value: float | None
     """Two-sided; None when nothing can be said."""
     p_adjusted: float | None
@@ -112,6 +112,8 @@ class MatrixReport(Record):
     """A score of at least this has passed."""
     cells: tuple[Cell, ...]
     """In the order they were asked for."""
+    refused: tuple[RefusedCell, ...] = ()
+    """Cells without a run: refused, or not started yet."""
     differences: tuple[PairedDifference, ...] = ()
     """Every pair of cells of one task set."""
     transfer: tuple[TransferCell, ...] = ()

@@ -146,7 +146,11 @@ class Report(Record):
 
 def build_report(run: Run, *, threshold: float = 1.0) -> Report:
     """Read a run's journal; no shard is opened, so it is fast and works while the run is going on."""
-    state = run.state()
+    return report_of(run, run.state(), threshold=threshold)
+
+
+def report_of(run: Run, state: RunState, *, threshold: float) -> Report:
+    """The report of a journal that was read before."""
     planned = list(state.planned.values())
     finished = [state.finished[item.id] for item in planned if item.id in state.finished]
     unscored = [_unscored(entry) for entry in finished if entry.score is None]

@@ -11,6 +11,7 @@ from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.settings import RolloutSettings
 from orchard_core.types.base import Record
 from orchard_core.types.harness import Limits
+from orchard_core.types.training import TrainedOn
 
 _FREE = frozenset({"created_at", "concurrency", "attempts", "retry", "sampler", "problems"})
 """What does not decide what a rollout is."""
@@ -37,6 +38,8 @@ class RunConfig(Record):
     """Its own version and that of the package it drives."""
     model: str
     """The model's written form."""
+    trained: TrainedOn | None = None
+    """What the model says it was trained on; None: it does not say."""
     sandbox: str
     """The sandbox provider's name."""
     sampler: JsonValue = None
@@ -96,7 +99,7 @@ class Difference(Record):
 
 def differences(left: RunConfig, right: RunConfig) -> list[Difference]:
     """Every field in which two configurations differ, by name."""
-    a, b = _flat(left.model_dump(mode="json")), _flat(right.model_dump(mode="json"))
+    a, b = flat(left.model_dump(mode="json")), flat(right.model_dump(mode="json"))
     return [
         Difference(field=name, left=a.get(name), right=b.get(name))
         for name in sorted(a.keys() | b.keys())
@@ -104,11 +107,12 @@ def differences(left: RunConfig, right: RunConfig) -> list[Difference]:
     ]
 
 
-def _flat(value: Mapping[str, JsonValue], prefix: str = "") -> dict[str, JsonValue]:
-    flat: dict[str, JsonValue] = {}
+def flat(value: Mapping[str, JsonValue], prefix: str = "") -> dict[str, JsonValue]:
+    """Nested mappings as one of dotted paths."""
+    found: dict[str, JsonValue] = {}
     for name, item in value.items():
         if isinstance(item, dict) and item:
-            flat |= _flat(item, f"{prefix}{name}.")
+            found |= flat(item, f"{prefix}{name}.")
         else:
-            flat[prefix + name] = item
-    return flat
+            found[prefix + name] = item
+    return found

@@ -26,6 +26,7 @@ from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.sampler import GroupSampler
 from orchard_core.rollout.session import ModelGateway
 from orchard_core.rollout.text import ERROR_LIMIT, excerpt
+from orchard_core.rollout.trained import trained_on
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
 from orchard_core.types.task import Task
@@ -146,6 +147,7 @@ def resolve(
         harness=parts.harness.name,
         harness_version=parts.harness.version,
         model=parts.model_text,
+        trained=trained_on(parts.model, parts.model_text),
         sandbox=parts.provider.name,
         sampler=_describe(sampler),
         attempts=attempts,
