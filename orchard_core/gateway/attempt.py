@@ -33,12 +33,12 @@ class Stream:
     deadline: float
     """When it must be over, in the loop's time."""
     first: bytes | None
-    """The first event for the harness; None: there was none."""
+    """What the harness gets first, framed; None: there was nothing."""
     first_s: float
     """From sending to the first event, seconds."""
 
     async def next(self) -> bytes | None:
-        """The next event for the harness, None at the end. Raises ModelError."""
+        """What the harness gets next, framed; None at the end. Raises ModelError."""
         return await _next(self.request, self.source, self.assembler, self.deadline)
 
     async def close(self) -> None:
@@ -74,7 +74,7 @@ async def _next(
         async with asyncio.timeout_at(deadline):
             async for payload in source:
                 passed = assembler.feed(payload)
-                if passed is not None:
+                if passed:
                     return passed
     return None
 

@@ -13,7 +13,7 @@ from orchard_core.errors import ModelError, ModelRateLimited, ModelReplyMalforme
 from orchard_core.gateway import attempt
 from orchard_core.gateway.answers import read_reply, wrapped
 from orchard_core.gateway.contract import UpstreamReply, UpstreamRequest
-from orchard_core.gateway.dialect import Answer, DialectCodec, Request
+from orchard_core.gateway.dialect import Answer, Assembler, DialectCodec, Request
 from orchard_core.gateway.faults import redact
 from orchard_core.gateway.record import CallRecord
 from orchard_core.gateway.token_in import prompt_ids
@@ -36,6 +36,8 @@ class Call:
         self.record = CallRecord(
             index=index,
             dialect=request.dialect,
+            wire=request.wire,
+            dropped=request.dropped,
             streamed=request.stream,
             params=request.params,
             refs=conversation.refs(request.heard),
@@ -44,6 +46,7 @@ class Call:
         )
         self.ended_by = ""
         self.done = asyncio.Event()
+        self._assembler: Assembler | None = None
         self._arrived = monotonic()
         self._task = asyncio.current_task()
 
@@ -61,10 +64,10 @@ class Call:
             self.session.slots.release()
             self.session.slots.succeeded()
             self._take(reply, answer)
-            return reply.body
+            return self.codec.outgoing(reply.body, self.request)
 
     async def pieces(self) -> AsyncGenerator[bytes]:
-        """The data of the answer's events. Raises ModelError."""
+        """The answer's events, framed, but for those that end it. Raises ModelError."""
         with _Recorded(self):
             await self._held()
             whole_only = self.session.token_upstream is not None
@@ -73,21 +76,26 @@ class Call:
                 async for payload in payloads:
                     yield payload
 
+    def ending(self) -> bytes:
+        """The framed events that end a stream whose pieces have all been sent."""
+        return b"" if self._assembler is None else self._assembler.end()
+
     async def _whole_in_pieces(self) -> AsyncGenerator[bytes]:
         """For upstreams that sample a whole answer at once."""
         reply, answer = await self._repeated(self._complete)
         self.session.slots.release()
         self.session.slots.succeeded()
         self._take(reply, answer)
-        assembler = self.codec.assembler(self.request)
+        assembler = self._assembler = self.codec.assembler(self.request)
         for payload in self.codec.chunks(reply):
             passed = assembler.feed(payload)
-            if passed is not None:
+            if passed:
                 yield passed
 
     async def _streamed(self) -> AsyncGenerator[bytes]:
         slots = self.session.slots
         stream = await self._repeated(self._start)
+        self._assembler = stream.assembler
         self.record.first_token_s = stream.first_s
         try:
             payload = stream.first
@@ -126,10 +134,11 @@ class Call:
         if upstream is not None:
             prompt = prompt_ids(self.request, upstream.renderer)
         return UpstreamRequest(
-            dialect=self.request.dialect,
+            dialect=self.request.wire,
             body=self.request.body,
             index=self.record.index,
             timeout_s=self.session.call_timeout_s,
+            headers=self.request.headers,
             prompt_tokens=prompt,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -22,6 +22,8 @@ class UpstreamRequest:
     """The call's index within its session."""
     timeout_s: float
     """Time for the whole answer, seconds."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers of the harness that belong to the dialect, such as `anthropic-beta`."""
     prompt_tokens: Sequence[int] | None = None
     """Token-in mode only: the stored ids plus the rendered suffix."""
 

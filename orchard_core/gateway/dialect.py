@@ -39,6 +39,10 @@ class Request:
     """Everything else, JSON text."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """Fields that a translation left out: dotted name to how often."""
+    notes: Mapping[str, object] = field(default_factory=dict)
+    """What the answer's translation needs to know, as `Translated.notes`."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """The harness's headers that belong to the dialect, such as `anthropic-beta`."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,8 +141,9 @@ class Translation(Protocol):
     grew at its end, and an answer sent back becomes the very message the model gave.
     """
 
-    def request(self, body: bytes) -> Translated:
-        """Raises JsonFault with a message for the sender."""
+    def request(self, body: bytes, conversation: Conversation) -> Translated:
+        """`conversation` knows the session's earlier answers, for what this protocol cannot carry back
+        exactly. Raises JsonFault with a message for the sender."""
 
     def reply(self, body: bytes, notes: Mapping[str, object]) -> bytes:
         """A whole chat completion as a whole answer. Raises ModelReplyMalformed."""

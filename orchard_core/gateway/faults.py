@@ -1,4 +1,4 @@
-"""Errors as an OpenAI-compatible client sees them, and the redaction of keys."""
+"""Errors before they take a dialect's shape, and the redaction of keys."""
 
 from __future__ import annotations
 
@@ -31,18 +31,32 @@ def redact(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """An error answer."""
+    """An error answer. A codec's `fault` gives it its dialect's shape."""
 
     status: int
     """HTTP status."""
-    body: bytes
-    """JSON in OpenAI's error shape."""
+    kind: str
+    """OpenAI's error type, such as `invalid_request_error`."""
+    code: str
+    """What went wrong, for programs."""
+    message: str
+    """For people; keys are redacted."""
+    words: str | None = None
+    """The upstream's own error body, a JSON object with an `error` object in it; keys are redacted."""
 
 
-def fault(status: int, message: str, *, kind: str, code: str) -> Fault:
-    """An error answer in OpenAI's shape."""
-    error = {"message": redact(message), "type": kind, "param": None, "code": code}
-    return Fault(status=status, body=f'{{"error":{dumps_ascii(error)}}}'.encode())
+def fault(status: int, message: str, *, kind: str, code: str, words: str | None = None) -> Fault:
+    """An error whose message may be shown."""
+    return Fault(status=status, kind=kind, code=code, message=redact(message), words=words)
+
+
+def openai_body(fault: Fault) -> bytes:
+    """The error in OpenAI's shape, which chat and responses share: the upstream's own words where it gave
+    any, for harnesses look for codes in them."""
+    if fault.words is not None:
+        return fault.words.encode()
+    error = {"message": fault.message, "type": fault.kind, "param": None, "code": fault.code}
+    return b'{"error":%b}' % dumps_ascii(error).encode()
 
 
 def invalid(message: str, *, status: int = 400, code: str = "invalid_request") -> Fault:
@@ -82,12 +96,17 @@ def of(error: ModelError) -> Fault:
 
 
 def _rejected(error: ModelRejected) -> Fault:
-    """The upstream's own words where they have the right shape: harnesses look for codes in them."""
+    """With the upstream's own words where they have the right shape."""
     status = error.status if 400 <= error.status < 500 else 502
     try:
         words = loads(error.body) if error.body else None
     except JsonFault:
         words = None
-    if isinstance(words, dict) and isinstance(words.get("error"), dict):
-        return Fault(status=status, body=redact(dumps_ascii(words)).encode())
-    return fault(status, str(error), kind="upstream_error", code="upstream_rejected")
+    own = isinstance(words, dict) and isinstance(words.get("error"), dict)
+    return fault(
+        status,
+        str(error),
+        kind="upstream_error",
+        code="upstream_rejected",
+        words=redact(dumps_ascii(words)) if own else None,
+    )

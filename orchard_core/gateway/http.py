@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Protocol
 
-from orchard_core.gateway.faults import Fault
-
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -15,7 +13,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _JSON = (b"content-type", b"application/json")
 _STREAM = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
 _FINAL = (b"x-should-retry", b"false")
-"""Clients of the OpenAI family obey it. What is worth repeating has been repeated here already."""
+"""Clients of both vendors obey it. What is worth repeating has been repeated here already."""
 
 
 class BodyTooLarge(Exception):
@@ -90,10 +88,9 @@ async def send_json(
     await send({"type": "http.response.body", "body": body})
 
 
-async def send_fault(send: Send, fault: Fault, *, close: bool = False) -> None:
+async def send_fault(send: Send, status: int, body: bytes, *, close: bool = False) -> None:
     """An error answer."""
-    headers = [_FINAL, CLOSE] if close else [_FINAL]
-    await send_json(send, fault.status, fault.body, headers)
+    await send_json(send, status, body, [_FINAL, CLOSE] if close else [_FINAL])
 
 
 async def start_stream(send: Send) -> None:
@@ -101,7 +98,6 @@ async def start_stream(send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
 
 
-async def send_event(send: Send, data: bytes, *, more: bool = True) -> None:
-    """One event. A payload that holds line ends (pretty JSON) takes one `data:` line each."""
-    body = b"data: %b\n\n" % (data if b"\n" not in data else data.replace(b"\n", b"\ndata: "))
-    await send({"type": "http.response.body", "body": body, "more_body": more})
+async def send_events(send: Send, framed: bytes, *, more: bool = True) -> None:
+    """Events, framed already."""
+    await send({"type": "http.response.body", "body": framed, "more_body": more})

@@ -216,7 +216,7 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, status: int, message: str) -> None:
         if self.transport.is_closing():
             return
-        body = faults.invalid(message, status=status).body
+        body = faults.openai_body(faults.invalid(message, status=status))
         head = (
             f"HTTP/1.1 {status} Refused\r\ncontent-type: application/json\r\n"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"

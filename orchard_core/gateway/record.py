@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from orchard_core.gateway.conversation import Conversation, Head, Heard
@@ -29,6 +30,10 @@ class CallRecord:
     """Order of arrival."""
     dialect: Dialect
     """What the harness spoke."""
+    wire: Dialect
+    """What the upstream is spoken to in."""
+    dropped: Mapping[str, int]
+    """Fields that the translation between the two left out."""
     streamed: bool
     """The harness asked for SSE."""
     params: str
@@ -120,6 +125,8 @@ class CallRecord:
         return ModelCall(
             index=self.index,
             dialect=self.dialect,
+            wire=None if self.wire is self.dialect else self.wire,
+            dropped=self.dropped,
             streamed=self.streamed,
             messages=self.refs,
             tools=self.tools,

@@ -90,11 +90,10 @@ class Gateway:
         """A new key for one rollout and one model, which serves `tools` too. Raises ConfigError for a model
         that speaks no dialect of ours."""
         upstream = model.upstream(context)
-        if Dialect.CHAT not in upstream.dialects:
-            spoken = ", ".join(sorted(upstream.dialects)) or "none"
+        if not upstream.dialects & frozenset(Dialect):
             raise ConfigError(
-                f"the model {model.name!r} speaks {spoken}; the gateway needs {Dialect.CHAT}",
-                hint="use the model's OpenAI-compatible URL",
+                f"the model {model.name!r} speaks no dialect that the gateway knows",
+                hint=f"its upstream's `dialects` must name one of {', '.join(Dialect)}",
             )
         key = KEY_PREFIX + secrets.token_urlsafe(32)
         service = Service(

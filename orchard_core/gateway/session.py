@@ -84,6 +84,7 @@ class Session:
         self.waits = Waits()
         self.budget = Budget(limits=limits, waits=self.waits, opened=monotonic())
         self.upstream, self.slots = service.upstream, service.slots
+        self.dialects = service.upstream.dialects
         self.token_upstream = _token_upstream(service.upstream)
         self.retry, self.call_timeout_s = service.retry, service.call_timeout_s
         self._price = service.price

@@ -1,4 +1,4 @@
-"""Reading server-sent events from a stream of bytes cut anywhere."""
+"""Server-sent events: writing them, and reading them from a stream of bytes cut anywhere."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from orchard_core.errors import ModelReplyMalformed
 
 MAX_EVENT = 16 << 20
 """Bytes of one event at most."""
+
+
+def framed(data: bytes, event: str = "") -> bytes:
+    """One event. Data that holds line ends (pretty JSON) takes one `data:` line each."""
+    lines = data if b"\n" not in data else data.replace(b"\n", b"\ndata: ")
+    return b"event: %b\ndata: %b\n\n" % (event.encode(), lines) if event else b"data: %b\n\n" % lines
 
 
 class EventReader:

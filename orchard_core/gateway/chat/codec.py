@@ -10,6 +10,8 @@ from orchard_core.gateway.chat.stream import ChatAssembler
 from orchard_core.gateway.contract import UpstreamReply
 from orchard_core.gateway.conversation import Conversation
 from orchard_core.gateway.dialect import Answer, Assembler, Request
+from orchard_core.gateway.faults import Fault, openai_body
+from orchard_core.gateway.sse import framed
 from orchard_core.types.model import Dialect, Usage
 
 
@@ -29,6 +31,10 @@ class ChatCodec:
         """Read a whole answer. Raises ModelReplyMalformed."""
         return read_reply(body)
 
+    def outgoing(self, body: bytes, request: Request) -> bytes:
+        """Untouched."""
+        return body
+
     def assembler(self, request: Request) -> Assembler:
         """For one streamed answer."""
         return ChatAssembler(request.fields, usage_wanted=request.usage_wanted)
@@ -40,3 +46,11 @@ class ChatCodec:
     def from_message(self, message: str, *, model: str, finish_reason: str, usage: Usage) -> bytes:
         """A whole answer around one message."""
         return make_reply(message, model=model, finish_reason=finish_reason, usage=usage)
+
+    def fault(self, fault: Fault) -> bytes:
+        """OpenAI's shape."""
+        return openai_body(fault)
+
+    def stream_fault(self, fault: Fault) -> bytes:
+        """The same, as the last event."""
+        return framed(openai_body(fault))

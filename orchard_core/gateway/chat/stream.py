@@ -9,8 +9,11 @@ from orchard_core.errors import ModelReplyMalformed, ModelUnavailable
 from orchard_core.gateway.chat.tokens import TokenTally
 from orchard_core.gateway.dialect import Answer
 from orchard_core.gateway.json_text import JsonFault, ascii_text, dumps, dumps_ascii, loads
+from orchard_core.gateway.sse import framed
 from orchard_core.gateway.usage import chat_usage
 from orchard_core.types.model import Usage
+
+DONE = framed(b"[DONE]")
 
 
 class ChatAssembler:
@@ -29,6 +32,15 @@ class ChatAssembler:
 
     def feed(self, payload: bytes) -> bytes | None:
         """One event: gather from it, and hand on what the harness asked for."""
+        passed = self.take(payload)
+        return None if passed is None else framed(passed)
+
+    def end(self) -> bytes:
+        """The mark that nothing more comes."""
+        return DONE
+
+    def take(self, payload: bytes) -> bytes | None:
+        """The same as `feed`, with the data of the event as it is."""
         try:
             chunk = loads(payload)
             if not isinstance(chunk, dict):

@@ -1,0 +1,92 @@
+"""A dialect for upstreams that speak only chat: requests go out as chat, answers come back translated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchard_core.gateway.chat.codec import ChatCodec
+from orchard_core.gateway.chat.stream import ChatAssembler
+from orchard_core.gateway.contract import UpstreamReply
+from orchard_core.gateway.conversation import Conversation
+from orchard_core.gateway.dialect import (
+    Answer,
+    Assembler,
+    DialectCodec,
+    EventTranslator,
+    Request,
+    Translation,
+)
+from orchard_core.gateway.faults import Fault
+from orchard_core.types.model import Dialect, Usage
+
+
+class TranslatingCodec:
+    """Chat towards the upstream and towards the record, `native`'s dialect towards the harness."""
+
+    def __init__(self, native: DialectCodec, translation: Translation, chat: ChatCodec) -> None:
+        self._native = native
+        self._translation = translation
+        self._chat = chat
+
+    @property
+    def dialect(self) -> Dialect:
+        """What the harness speaks."""
+        return self._native.dialect
+
+    def request(self, body: bytes, conversation: Conversation) -> Request:
+        """Translate and read. Raises JsonFault."""
+        translated = self._translation.request(body, conversation)
+        request = self._chat.request(translated.body, conversation)
+        request.dialect = self.dialect
+        request.dropped, request.notes = translated.dropped, translated.notes
+        return request
+
+    def reply(self, body: bytes) -> Answer:
+        """Read the upstream's chat completion. Raises ModelReplyMalformed."""
+        return self._chat.reply(body)
+
+    def outgoing(self, body: bytes, request: Request) -> bytes:
+        """The completion as the harness gets it. Raises ModelReplyMalformed."""
+        return self._translation.reply(body, request.notes)
+
+    def assembler(self, request: Request) -> Assembler:
+        """For one streamed answer."""
+        chat = ChatAssembler(request.fields, usage_wanted=True)
+        return _TranslatingAssembler(chat, self._translation.events(request.notes))
+
+    def chunks(self, reply: UpstreamReply) -> Sequence[bytes]:
+        """A whole chat completion as chat chunks. Raises ModelReplyMalformed."""
+        return self._chat.chunks(reply)
+
+    def from_message(self, message: str, *, model: str, finish_reason: str, usage: Usage) -> bytes:
+        """A whole chat completion around one chat message."""
+        return self._chat.from_message(message, model=model, finish_reason=finish_reason, usage=usage)
+
+    def fault(self, fault: Fault) -> bytes:
+        """In the harness's dialect."""
+        return self._native.fault(fault)
+
+    def stream_fault(self, fault: Fault) -> bytes:
+        """In the harness's dialect."""
+        return self._native.stream_fault(fault)
+
+
+class _TranslatingAssembler:
+    """Gathers the chat answer, and hands on what the translation makes of it."""
+
+    def __init__(self, chat: ChatAssembler, events: EventTranslator) -> None:
+        self._chat = chat
+        self._events = events
+
+    def feed(self, payload: bytes) -> bytes | None:
+        """One chat chunk in, framed events of the other dialect out."""
+        passed = self._chat.take(payload)
+        return None if passed is None else self._events.feed(passed)
+
+    def end(self) -> bytes:
+        """The other dialect's last events."""
+        return self._events.end()
+
+    def answer(self) -> Answer:
+        """The chat answer so far."""
+        return self._chat.answer()
