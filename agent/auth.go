@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
 	"net/http"
 	"strings"
 	"sync"
@@ -41,10 +40,15 @@ func newAuth(sandbox string, token []byte) *Auth {
 	return &Auth{sandbox: sandbox, grants: []grant{{digest: sha256.Sum256(token), scope: scopeRoot}}}
 }
 
+// bearer is the digest of the token that a call brings.
+func bearer(r *http.Request) [sha256.Size]byte {
+	return sha256.Sum256([]byte(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")))
+}
+
 // Check compares in constant time with every token, so that time tells nothing of which one matched.
 func (a *Auth) Check(r *http.Request, needed Scope) error {
-	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	digest := sha256.Sum256([]byte(given))
+	ok := strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ")
+	digest := bearer(r)
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	known, scope := 0, scopeWork
@@ -87,16 +91,18 @@ func (a *Auth) Mint(ttl time.Duration) (string, error) {
 	return token, nil
 }
 
-// Revoke ends a token that was minted; the root token stays.
-func (a *Auth) Revoke(token string) {
-	digest := sha256.Sum256([]byte(token))
+// Revoke ends a token that was minted, and tells whether there was one; the root token stays.
+func (a *Auth) Revoke(digest [sha256.Size]byte) (revoked bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	kept := a.grants[:0]
 	for _, g := range a.grants {
-		if g.scope == scopeRoot || hex.EncodeToString(g.digest[:]) != hex.EncodeToString(digest[:]) {
+		if g.scope != scopeRoot && subtle.ConstantTimeCompare(g.digest[:], digest[:]) == 1 {
+			revoked = true
+		} else {
 			kept = append(kept, g)
 		}
 	}
 	a.grants = kept
+	return revoked
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"net/http"
 	"testing"
 	"time"
@@ -45,8 +46,12 @@ func TestAuthDemandsTokenAndSandbox(t *testing.T) {
 			t.Errorf("%q %q: %q, not %q", c.token, c.sandbox, code, c.code)
 		}
 	}
-	auth.Revoke(minted)
-	auth.Revoke("root-token")
+	if !auth.Revoke(sha256.Sum256([]byte(minted))) {
+		t.Fatal("a minted token was not revoked")
+	}
+	if auth.Revoke(sha256.Sum256([]byte("root-token"))) {
+		t.Fatal("the root token was revoked")
+	}
 	if codeOf(auth.Check(request(minted, "box"), scopeWork)) != "unauthorized" {
 		t.Error("a revoked token still works")
 	}

@@ -23,6 +23,7 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	spec.owner = bearer(r)
 	run, err := s.runs.Start(spec)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"hash/maphash"
 	"net/http"
 	"sync"
@@ -188,6 +189,17 @@ func (rs *Runs) Live() []*Run {
 		}
 	}
 	return live
+}
+
+// KillOf ends the live runs that a token started, and returns when they are gone.
+func (rs *Runs) KillOf(owner [sha256.Size]byte) {
+	var killing sync.WaitGroup
+	for _, r := range rs.Live() {
+		if r.spec.owner == owner {
+			killing.Go(func() { r.Kill() })
+		}
+	}
+	killing.Wait()
 }
 
 // Disk is how many bytes all spools hold on disk.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"net/http"
 	"os"
 	"strconv"
@@ -65,10 +66,14 @@ func (s *Server) tokenMint(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, map[string]any{"token": token, "sandbox": s.config.Sandbox})
 }
 
+// tokenRevoke ends a token and the commands that were started with it.
 func (s *Server) tokenRevoke(w http.ResponseWriter, r *http.Request) error {
 	body := make([]byte, tokenMax)
 	n, _ := patientBody(w, r).Read(body)
-	s.auth.Revoke(string(body[:n]))
+	digest := sha256.Sum256(body[:n])
+	if s.auth.Revoke(digest) {
+		s.runs.KillOf(digest)
+	}
 	return answer(w, map[string]bool{"revoked": true})
 }
 

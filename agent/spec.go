@@ -33,6 +33,7 @@ type ExecSpec struct {
 
 	input  []byte
 	digest [sha256.Size]byte
+	owner  [sha256.Size]byte // of the token that brought it
 }
 
 // readSpec parses a length-prefixed JSON spec followed by the inline input.

@@ -131,6 +131,10 @@ class ObservedSandbox:
         """See Sandbox."""
         return await self._sandbox.endpoint()
 
+    async def withdraw(self, endpoint: AgentEndpoint) -> None:
+        """See Sandbox."""
+        await self._sandbox.withdraw(endpoint)
+
     async def reset_processes(self) -> None:
         """See Sandbox."""
         await self._sandbox.reset_processes()

@@ -228,6 +228,11 @@ class AgentSandbox:
         with self._call() as client:
             return await client.mint_token()
 
+    async def withdraw(self, endpoint: AgentEndpoint) -> None:
+        """See Sandbox."""
+        with self._call() as client:
+            await client.revoke_token(endpoint.token)
+
     async def metrics(self) -> AgentMetrics:
         """What the agent uses and holds. It does not count as a call."""
         if self._gone is not None:

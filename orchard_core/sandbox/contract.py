@@ -149,6 +149,9 @@ class Sandbox(Protocol):
     async def endpoint(self) -> AgentEndpoint:
         """The agent's address and a scoped token, for programs in other processes or languages."""
 
+    async def withdraw(self, endpoint: AgentEndpoint) -> None:
+        """End an endpoint: its token, and with it every command still running that it started."""
+
     async def reset_processes(self) -> None:
         """Kill everything inside and start a new agent with a new token; the files stay as they are."""
 

@@ -208,7 +208,7 @@ class AgentClient(AgentFiles, AgentTrees):
         return replace(self.endpoint, token=said["token"])
 
     async def revoke_token(self, token: str) -> None:
-        """End a token that was minted."""
+        """End a token that was minted, and the commands that were started with it."""
         await self._link.call("DELETE", "/v1/tokens", body=token.encode(), repeat=True)
 
     async def shutdown(self) -> None:

@@ -190,6 +190,10 @@ class FakeSandbox:
         """Raises SandboxUnsupported: there is no agent."""
         raise SandboxUnsupported("a fake sandbox runs no agent", hint="use the process provider")
 
+    async def withdraw(self, endpoint: AgentEndpoint) -> None:
+        """Raises SandboxUnsupported: it gives no endpoints."""
+        raise SandboxUnsupported("a fake sandbox runs no agent", hint="use the process provider")
+
     async def reset_processes(self) -> None:
         """See Sandbox."""
         self._touch()

@@ -65,6 +65,18 @@ async def test_a_minted_token_may_work_but_not_rule(agent: AgentClient, tmp_path
     assert (await agent.health()).sandbox == "box"
 
 
+async def test_a_token_that_ends_takes_its_commands_with_it(agent: AgentClient) -> None:
+    given, other = await agent.mint_token(), await agent.mint_token()
+    async with AgentClient(given) as worker, AgentClient(other) as neighbour:
+        deserted = await worker.start("setsid sleep 300 & sleep 300")
+        kept = await neighbour.start("sleep 300")
+        await agent.revoke_token(given.token)
+        status = await (await agent.attach(deserted.id)).wait()
+        assert status.exit_code == 137
+        assert (await agent.health()).running == 1
+        await kept.kill()
+
+
 async def test_a_minted_token_ends_when_it_is_revoked_or_old(agent: AgentClient) -> None:
     short, revoked = await agent.mint_token(ttl_s=1), await agent.mint_token()
     await agent.revoke_token(revoked.token)
