@@ -22,7 +22,7 @@ def private_home(sandbox: Sandbox) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsideProgram:
-    """What to run. Its input is empty, and it gets no variable of the driver's."""
+    """What to run. It gets no variable of the driver's."""
 
     argv: tuple[str, ...]
     """The program, by absolute path or looked up on the sandbox's PATH, and its arguments."""
@@ -30,6 +30,8 @@ class InsideProgram:
     """Added to the sandbox's own environment; HOME and the XDG directories are private already."""
     files: tuple[FileInput, ...] = ()
     """Written before it starts; a relative path lies below HOME."""
+    stdin: bytes = b""
+    """All of its input: an instruction may be longer than an argument can be."""
     cwd: str | None = None
     """Where it runs; None: the sandbox's workdir."""
     timeout_s: float | None = None
@@ -39,7 +41,8 @@ class InsideProgram:
         """All variables that it gets from us."""
         kinds = {"CONFIG": ".config", "CACHE": ".cache", "DATA": ".local/share", "STATE": ".local/state"}
         own = {f"XDG_{kind}_HOME": posixpath.join(home, path) for kind, path in kinds.items()}
-        return {"HOME": home, **own, "TERM": "dumb", "NO_COLOR": "1", **self.env}
+        where = {"PWD": self.cwd} if self.cwd else {}
+        return {"HOME": home, **own, **where, "TERM": "dumb", "NO_COLOR": "1", **self.env}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

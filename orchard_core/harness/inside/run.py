@@ -7,7 +7,7 @@ import contextlib
 import posixpath
 from collections.abc import Callable
 
-from orchard_core.errors import FileMissing, SandboxError
+from orchard_core.errors import FileMissing, SandboxError, StdinClosed
 from orchard_core.harness.inside.lines import Lines
 from orchard_core.harness.inside.program import InsideLimits, InsideProgram, ProgramEnd, private_home
 from orchard_core.sandbox.contract import Process, Sandbox
@@ -35,7 +35,7 @@ async def run_inside(
         program.argv, cwd=program.cwd, env=program.environment(home), timeout=program.timeout_s
     )
     try:
-        await process.close_stdin()
+        await _feed(process, program.stdin)
         lines = Lines(line_bytes=limits.line_bytes, tail_bytes=limits.tail_bytes)
         flooded = await _read(process, lines, on_line, limits)
         end = await _ended(sandbox, program, process, lines, flooded=flooded, limits=limits)
@@ -52,6 +52,13 @@ async def _furnish(sandbox: Sandbox, home: str, program: InsideProgram) -> None:
     await sandbox.mkdir(home)
     for item in program.files:
         await sandbox.write(posixpath.join(home, item.path), item.content, mode=item.mode)
+
+
+async def _feed(process: Process, data: bytes) -> None:
+    with contextlib.suppress(StdinClosed):  # it reads none, or ended already
+        if data:
+            await process.write(data)
+        await process.close_stdin()
 
 
 async def _read(process: Process, lines: Lines, on_line: OnLine, limits: InsideLimits) -> bool:
