@@ -26,6 +26,7 @@ _MODULES = {
     "orchard_core.gateway.server": ("Gateway",),
     "orchard_core.gateway.session": ("Session",),
     "orchard_core.gateway.turns": ("turns",),
+    "orchard_core.harness.answered": ("model_error",),
     "orchard_core.harness.contract": ("Harness", "MountsNeeded", "mounts_of"),
     "orchard_core.harness.inside.lines": ("json_object",),
     "orchard_core.harness.inside.program": ("InsideLimits", "InsideProgram", "ProgramEnd", "private_home"),
@@ -35,7 +36,9 @@ _MODULES = {
         "load_harness", "load_model", "load_provider", "load_reward", "load_taskset", "load_trainer",
         "open_sandbox",
     ),
-    "orchard_core.reward.contract": ("Blobs", "Evidence", "Grading", "Reward"),
+    "orchard_core.reward.contract": (
+        "Blobs", "Evidence", "Example", "Examples", "Exemplified", "Grading", "Reward",
+    ),
     "orchard_core.reward.script": ("ScriptReward", "VerifierScript"),
     "orchard_core.rollout.attempt": ("run_rollout",),
     "orchard_core.rollout.config": ("Difference", "RunConfig"),
@@ -49,6 +52,9 @@ _MODULES = {
     "orchard_core.rollout.settings": ("PhaseLimits", "RolloutSettings"),
     "orchard_core.rollout.stop": ("Stop",),
     "orchard_core.rollout.store.run": ("Run", "open_run"),
+    "orchard_core.sandbox.agent.client": ("AgentClient",),
+    "orchard_core.sandbox.agent_process": ("AgentProcesses",),
+    "orchard_core.sandbox.agent_provider": ("AgentProvider", "NewPlace", "Places"),
     "orchard_core.sandbox.contract": ("Command", "Process", "Sandbox", "SandboxProvider"),
     "orchard_core.tasks.contract": ("TaskSet", "Tool"),
     "orchard_core.tasks.doctor": (

@@ -22,6 +22,7 @@ from orchard_core.gateway.samples import build_samples as build_samples
 from orchard_core.gateway.server import Gateway as Gateway
 from orchard_core.gateway.session import Session as Session
 from orchard_core.gateway.turns import turns as turns
+from orchard_core.harness.answered import model_error as model_error
 from orchard_core.harness.contract import Harness as Harness
 from orchard_core.harness.contract import MountsNeeded as MountsNeeded
 from orchard_core.harness.contract import mounts_of as mounts_of
@@ -41,6 +42,9 @@ from orchard_core.plugins.lookup import load_trainer as load_trainer
 from orchard_core.plugins.lookup import open_sandbox as open_sandbox
 from orchard_core.reward.contract import Blobs as Blobs
 from orchard_core.reward.contract import Evidence as Evidence
+from orchard_core.reward.contract import Example as Example
+from orchard_core.reward.contract import Examples as Examples
+from orchard_core.reward.contract import Exemplified as Exemplified
 from orchard_core.reward.contract import Grading as Grading
 from orchard_core.reward.contract import Reward as Reward
 from orchard_core.reward.script import ScriptReward as ScriptReward
@@ -66,6 +70,11 @@ from orchard_core.rollout.settings import RolloutSettings as RolloutSettings
 from orchard_core.rollout.stop import Stop as Stop
 from orchard_core.rollout.store.run import Run as Run
 from orchard_core.rollout.store.run import open_run as open_run
+from orchard_core.sandbox.agent.client import AgentClient as AgentClient
+from orchard_core.sandbox.agent_process import AgentProcesses as AgentProcesses
+from orchard_core.sandbox.agent_provider import AgentProvider as AgentProvider
+from orchard_core.sandbox.agent_provider import NewPlace as NewPlace
+from orchard_core.sandbox.agent_provider import Places as Places
 from orchard_core.sandbox.contract import Command as Command
 from orchard_core.sandbox.contract import Process as Process
 from orchard_core.sandbox.contract import Sandbox as Sandbox

@@ -18,6 +18,7 @@
     |                               RangeRefused, ArchiveEscape, DiskFull
     |- ModelError                   ModelUnavailable, ModelRateLimited, ModelTimeout, ModelRejected,
     |  |                            ModelReplyMalformed, SessionClosed
+    |  |- ContextExceeded           the conversation no longer fits the model; a ModelRejected
     |  `- BudgetExceeded            a session's tokens, calls, cost or wall clock ran out (`kind` says which)
     |- HarnessError                 the harness itself broke (not the agent's mistakes, which are data)
     |                               HarnessCrashed, HarnessHung, HarnessFlooded, HarnessHomeLost
@@ -216,6 +217,10 @@ class ModelRejected(ModelError):
         super().__init__(message, hint=hint)
         self.status = status
         self.body = body
+
+
+class ContextExceeded(ModelRejected):
+    """The conversation no longer fits the model."""
 
 
 class ModelReplyMalformed(ModelError):

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 import aiohttp
 from pydantic import JsonValue
 
-from orchard_core import ModelEndpoint, ModelReplyMalformed, ModelTimeout, ModelUnavailable
+from orchard_core import ModelEndpoint, ModelReplyMalformed, ModelTimeout, ModelUnavailable, model_error
 from orchard_harness_react.config import ReactConfig
 from orchard_harness_react.protocol import Answer, Json, Message
-from orchard_harness_react.refusal import refusal
 from orchard_harness_react.stream import assembled
 
 _MESSAGE = re.compile(r'"message"\s*:\s*')
@@ -47,7 +46,7 @@ class Chat:
         try:
             async with self._http.post(self._url, data=data, headers=self._headers) as response:
                 if response.status != 200:
-                    raise refusal(response.status, await response.read())
+                    raise model_error(response.status, await response.read())
                 if self._stream:
                     return await assembled(response.content.iter_any())
                 return _answer(await response.read())

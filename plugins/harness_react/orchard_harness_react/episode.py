@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from orchard_core import (
     BudgetExceeded,
+    ContextExceeded,
     HarnessResult,
     Limits,
     OrchardError,
@@ -22,7 +23,6 @@ from orchard_harness_react.config import ReactConfig
 from orchard_harness_react.content import cut_result, utf8, without_old_images
 from orchard_harness_react.own_tools import OwnToolOffer
 from orchard_harness_react.protocol import Answer, Call, Done, Message, Protocol
-from orchard_harness_react.refusal import ContextExceeded
 
 _WAS_CUT = " Your answer was cut off at its token limit: do less in one turn."
 

@@ -7,9 +7,8 @@ from collections.abc import AsyncIterator
 
 from pydantic import JsonValue
 
-from orchard_core import ModelReplyMalformed
+from orchard_core import ModelReplyMalformed, model_error
 from orchard_harness_react.protocol import Answer, Json, Message
-from orchard_harness_react.refusal import refusal
 
 
 async def assembled(pieces: AsyncIterator[bytes]) -> Answer:
@@ -54,7 +53,7 @@ def _choice(data: bytes) -> Json:
     if not isinstance(chunk, dict):
         raise ModelReplyMalformed(f"a piece of the stream is not an object: {data[:200]!r}")
     if chunk.get("error"):
-        raise refusal(500, data)
+        raise model_error(500, data)
     choices = chunk.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else {}
     return choice if isinstance(choice, dict) else {}
