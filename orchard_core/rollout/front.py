@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -13,17 +12,14 @@ from pydantic import JsonValue
 from orchard_core.errors import ConfigError
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
-from orchard_core.plugins.manager import installed
-from orchard_core.rollout.events import EventBus, Observer
-from orchard_core.rollout.opening import check_images, open_parts, resolve, select_tasks
-from orchard_core.rollout.parts import RolloutParts
+from orchard_core.rollout.events import Observer
+from orchard_core.rollout.opening import open_parts
 from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.sampler import FixedSampler, GroupSampler
-from orchard_core.rollout.scheduler import Scheduler
 from orchard_core.rollout.session import ModelGateway
 from orchard_core.rollout.settings import RolloutSettings
+from orchard_core.rollout.starting import RunRequest, started
 from orchard_core.rollout.stop import Stop
-from orchard_core.rollout.store.writer import RunWriter
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
 from orchard_core.types.harness import Limits
@@ -64,7 +60,7 @@ async def run_rollouts(  # noqa: PLR0913 - one keyword for each thing a user may
     """
     if attempts < 1 or concurrency < 1:
         raise ConfigError("attempts and concurrency are at least 1", hint="give 1 or more of each")
-    request = _Request(
+    request = RunRequest(
         out=Path(out), resume=resume, attempts=attempts, concurrency=concurrency, seed=seed, select=select,
         retry=retry or RetryPolicy(), sampler=sampler or FixedSampler(size=attempts), observers=observers,
         stop=stop or Stop(), options=options or {},
@@ -74,57 +70,5 @@ async def run_rollouts(  # noqa: PLR0913 - one keyword for each thing a user may
             stack, taskset, harness=harness, model=model, sandbox=sandbox, judge=judge, gateway=gateway
         )
         parts = replace(parts, limits=limits or Limits(), settings=settings or RolloutSettings())
-        async for rollout in await _opened(stack, parts, request):
+        async for rollout in await started(stack, parts, request):
             yield rollout
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
-    """What is asked for beside the parts; `run_rollouts` says what each is."""
-
-    out: Path
-    resume: bool
-    attempts: int
-    concurrency: int
-    seed: int
-    select: Callable[[Task], bool]
-    retry: RetryPolicy
-    sampler: GroupSampler
-    observers: Sequence[tuple[str, Observer]]
-    stop: Stop
-    options: Mapping[str, JsonValue]
-
-
-async def _opened(
-    stack: AsyncExitStack, parts: RolloutParts, request: _Request
-) -> AsyncGenerator[Rollout, None]:
-    """Check everything, open the run directory, and start; all of it ends with `stack`."""
-    tasks = select_tasks(parts.taskset, request.select)
-    await check_images(tasks.values(), parts)
-    config = resolve(
-        parts,
-        tasks,
-        sampler=request.sampler,
-        attempts=request.attempts,
-        concurrency=request.concurrency,
-        seed=request.seed,
-        retry=request.retry,
-        options=request.options,
-    )
-    writer = await RunWriter.open(request.out, config, resume=request.resume)
-    stack.push_async_callback(writer.close)
-    bus = EventBus([*installed().observers(), *request.observers])
-    stack.push_async_callback(asyncio.to_thread, bus.close)
-    rollouts = Scheduler(
-        tasks=tasks,
-        parts=replace(parts, blobs=writer.blobs, config_digest=writer.config.digest),
-        writer=writer,
-        sampler=request.sampler,
-        concurrency=request.concurrency,
-        retry=request.retry,
-        seed=request.seed,
-        bus=bus,
-        stop=request.stop,
-    ).rollouts()
-    stack.push_async_callback(rollouts.aclose)
-    return rollouts

@@ -19,6 +19,7 @@ from orchard_core.rollout.parts import RolloutParts
 from orchard_core.rollout.pool import Pool
 from orchard_core.rollout.retry import RetryPolicy, is_regradable
 from orchard_core.rollout.sampler import Drop, GroupSampler, More
+from orchard_core.rollout.slots import Slots
 from orchard_core.rollout.stop import Stop
 from orchard_core.rollout.store.entry import Finished, Planned
 from orchard_core.rollout.store.writer import RunWriter
@@ -55,6 +56,7 @@ class Scheduler:
         seed: int,
         bus: EventBus,
         stop: Stop,
+        slots: Slots,
     ) -> None:
         self._tasks = tasks
         self._parts = parts
@@ -65,6 +67,7 @@ class Scheduler:
         self._seed = seed
         self._bus = bus
         self._stop = stop
+        self._slots = slots
         self._ready: asyncio.Queue[_Ticket] = asyncio.Queue()
         self._results: asyncio.Queue[Rollout] = asyncio.Queue(maxsize=concurrency)
         self._running: set[asyncio.Task[Any]] = set()
@@ -208,17 +211,22 @@ class Scheduler:
     async def _work(self) -> None:
         while True:
             ticket = await self._ready.get()
+            async with self._slots.held():
+                if not self._stop.requested:
+                    await self._take(ticket)
             if self._stop.requested:
                 await asyncio.Event().wait()  # nothing new starts; the supervisor ends this worker
-            self._busy += 1
-            try:
-                if ticket.graded is None:
-                    await self._one(ticket)
-                else:
-                    await self._one_graded(ticket, ticket.graded)
-            finally:
-                self._busy -= 1
-                self._changed.set()
+
+    async def _take(self, ticket: _Ticket) -> None:
+        self._busy += 1
+        try:
+            if ticket.graded is None:
+                await self._one(ticket)
+            else:
+                await self._one_graded(ticket, ticket.graded)
+        finally:
+            self._busy -= 1
+            self._changed.set()
 
     async def _one(self, ticket: _Ticket) -> None:
         planned = ticket.planned

@@ -1,0 +1,78 @@
+"""From parts and a request to a run that goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from orchard_core.plugins.manager import installed
+from orchard_core.rollout.events import EventBus, Observer
+from orchard_core.rollout.opening import check_images, resolve, select_tasks
+from orchard_core.rollout.parts import RolloutParts
+from orchard_core.rollout.retry import RetryPolicy
+from orchard_core.rollout.sampler import GroupSampler
+from orchard_core.rollout.scheduler import Scheduler
+from orchard_core.rollout.slots import AnySlot, Slots
+from orchard_core.rollout.stop import Stop
+from orchard_core.rollout.store.writer import RunWriter
+from orchard_core.types.rollout import Rollout
+from orchard_core.types.task import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What is asked for beside the parts; `run_rollouts` says what each is."""
+
+    out: Path
+    resume: bool
+    attempts: int
+    concurrency: int
+    seed: int
+    select: Callable[[Task], bool]
+    retry: RetryPolicy
+    sampler: GroupSampler
+    observers: Sequence[tuple[str, Observer]]
+    stop: Stop
+    options: Mapping[str, JsonValue]
+    slots: Slots = field(default_factory=AnySlot)
+
+
+async def started(
+    stack: AsyncExitStack, parts: RolloutParts, request: RunRequest
+) -> AsyncGenerator[Rollout, None]:
+    """Check everything, open the run directory, and start; all of it ends with `stack`."""
+    tasks = select_tasks(parts.taskset, request.select)
+    await check_images(tasks.values(), parts)
+    config = resolve(
+        parts,
+        tasks,
+        sampler=request.sampler,
+        attempts=request.attempts,
+        concurrency=request.concurrency,
+        seed=request.seed,
+        retry=request.retry,
+        options=request.options,
+    )
+    writer = await RunWriter.open(request.out, config, resume=request.resume)
+    stack.push_async_callback(writer.close)
+    bus = EventBus([*installed().observers(), *request.observers])
+    stack.push_async_callback(asyncio.to_thread, bus.close)
+    rollouts = Scheduler(
+        tasks=tasks,
+        parts=replace(parts, blobs=writer.blobs, config_digest=writer.config.digest),
+        writer=writer,
+        sampler=request.sampler,
+        concurrency=request.concurrency,
+        retry=request.retry,
+        seed=request.seed,
+        bus=bus,
+        stop=request.stop,
+        slots=request.slots,
+    ).rollouts()
+    stack.push_async_callback(rollouts.aclose)
+    return rollouts
