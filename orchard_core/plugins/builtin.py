@@ -47,6 +47,21 @@ def orchard_tasksets() -> list[Descriptor]:
 
 
 @hookimpl
+def orchard_harnesses() -> list[Descriptor]:
+    """Any program that keeps the contract for harnesses in any language."""
+    external = "orchard_core.harness.external.command"
+    return [
+        Descriptor(
+            name="command",
+            summary="any program on this machine, in any language, such as command:./my-harness.sh",
+            factory=f"{external}:CommandHarness",
+            config=f"{external}:CommandConfig",
+            argument="program",
+        )
+    ]
+
+
+@hookimpl
 def orchard_models() -> list[Descriptor]:
     """Models behind an OpenAI-compatible URL, and models that follow a script."""
     scripted = "orchard_core.gateway.scripted"

@@ -1,0 +1,80 @@
+"""The harness `command`: any executable that keeps the contract."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from orchard_core.errors import ConfigError
+from orchard_core.harness.external.environment import ExternalProgram
+from orchard_core.harness.external.run import run_external
+from orchard_core.sandbox.contract import Sandbox
+from orchard_core.tasks.contract import Tool
+from orchard_core.types.harness import HarnessCapabilities, HarnessResult, Limits, ToolUse
+from orchard_core.types.model import ModelEndpoint
+from orchard_core.types.task import Task
+
+
+class CommandConfig(BaseModel):
+    """Options of `command`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    program: str
+    """The program and its arguments, quoted as for a shell; it runs beside the driver with your rights."""
+    tools: Literal["mcp", "none"] = "mcp"
+    """mcp: it uses the tools at ORCHARD_TOOLS_URL; none: it does not, and tasks that bring tools are refused."""
+    turn_limit: bool = True
+    """It keeps ORCHARD_MAX_TURNS."""
+    env: Mapping[str, str] = Field(default_factory=dict)
+    """Further variables for it; never a place for secrets."""
+    options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    """Handed on in the task file."""
+
+
+class CommandHarness:
+    """Runs a program for each task. Raises ConfigError when there is no such program."""
+
+    def __init__(self, config: CommandConfig) -> None:
+        self._config = config
+        argv = shlex.split(config.program)
+        found = shutil.which(argv[0]) if argv else None
+        if found is None:
+            raise ConfigError(
+                f"there is no program {config.program!r} to run as a harness",
+                hint="name an executable file, as in command:./my-harness.sh",
+            )
+        self._program = ExternalProgram(
+            argv=(str(Path(found).absolute()), *argv[1:]), env=config.env, options=config.options
+        )
+
+    @property
+    def name(self) -> str:
+        """`command`."""
+        return "command"
+
+    @property
+    def version(self) -> str:
+        """The program's name and a digest of its file: a program that was changed is another harness."""
+        path = Path(self._program.argv[0])
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+        return " ".join([path.name, *self._program.argv[1:], digest])
+
+    @property
+    def capabilities(self) -> HarnessCapabilities:
+        """What its options say."""
+        return HarnessCapabilities(tools=ToolUse(self._config.tools), turn_limit=self._config.turn_limit)
+
+    async def run(
+        self, task: Task, sandbox: Sandbox, model: ModelEndpoint, tools: Sequence[Tool], limits: Limits
+    ) -> HarnessResult:
+        """Run one task. Raises as `run_external` does."""
+        return await run_external(
+            self._program, task=task, sandbox=sandbox, model=model, tools=tools, limits=limits
+        )
