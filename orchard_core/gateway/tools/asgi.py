@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from orchard_core.gateway import http
 from orchard_core.gateway.http import Client, Scope, Send
@@ -17,7 +18,7 @@ async def serve_tools(served: ServedTools, scope: Scope, body: bytes, client: Cl
         method=scope["method"], path=scope["path"], headers=dict(scope["headers"]), body=body
     )
     work = asyncio.create_task(answer(served, request))
-    client.watch(work.cancel)
+    client.watch(partial(_end, work))
     try:
         await asyncio.wait({work})
     finally:
@@ -25,6 +26,10 @@ async def serve_tools(served: ServedTools, scope: Scope, body: bytes, client: Cl
         work.cancel()
     if not work.cancelled():
         await _send(send, work.result())
+
+
+def _end(work: asyncio.Task[ToolReply]) -> None:
+    work.cancel()
 
 
 async def _send(send: Send, reply: ToolReply) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
+from orchard_core.gateway.tools.peers import Peers
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.tool import ToolResult
 
@@ -32,6 +33,7 @@ class ServedTools:
         self._tools = {tool.name: tool for tool in tools}
         self._turn = asyncio.Lock()
         self._open: set[asyncio.Task[ToolResult]] = set()
+        self.peers = Peers()
         self.over = ""
         """Why nothing more is served, in words; empty while calls are taken."""
 
