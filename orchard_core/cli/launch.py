@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import typer
@@ -24,12 +23,12 @@ from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
 from orchard_core.rollout.front import run_rollouts
 from orchard_core.rollout.opening import check_images, open_parts, select_tasks
+from orchard_core.rollout.selecting import selection
 from orchard_core.rollout.settings import RolloutSettings
 from orchard_core.rollout.stop import Stop
 from orchard_core.rollout.store.run import CONFIG_NAME
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
-from orchard_core.types.task import Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,20 +60,6 @@ async def _parts(recipe: Recipe) -> AsyncIterator[_Named]:
         )
 
 
-def _selection(recipe: Recipe) -> Callable[[Task], bool]:
-    left = [recipe.limit]
-
-    def select(task: Task) -> bool:
-        if recipe.tasks and not any(fnmatchcase(task.id, pattern) for pattern in recipe.tasks):
-            return False
-        if left[0] is None:
-            return True
-        left[0] -= 1
-        return left[0] >= 0
-
-    return select
-
-
 def _settings(recipe: Recipe) -> RolloutSettings:
     return recipe.settings.model_copy(update={"allow_host_fallback": recipe.allow_host_fallback})
 
@@ -95,7 +80,7 @@ async def execute(
             concurrency=recipe.concurrency,
             limits=recipe.limits,
             seed=recipe.seed,
-            select=_selection(recipe),
+            select=selection(recipe.tasks, recipe.limit),
             settings=_settings(recipe),
             retry=recipe.retry,
             observers=[("display", watcher)],
@@ -169,7 +154,7 @@ async def _dry(recipe: Recipe) -> list[str]:
         parts = await open_parts(
             stack, named.taskset, harness=named.harness, model=named.model, sandbox=named.sandbox
         )
-        tasks = select_tasks(parts.taskset, _selection(recipe))
+        tasks = select_tasks(parts.taskset, selection(recipe.tasks, recipe.limit))
         from dataclasses import replace
 
         await check_images(tasks.values(), replace(parts, settings=_settings(recipe)))

@@ -19,6 +19,7 @@ from orchard_core.rollout.sampler import GroupSampler
 from orchard_core.rollout.scheduler import Scheduler
 from orchard_core.rollout.slots import AnySlot, Slots
 from orchard_core.rollout.stop import Stop
+from orchard_core.rollout.store.state import RunState
 from orchard_core.rollout.store.writer import RunWriter
 from orchard_core.types.rollout import Rollout
 from orchard_core.types.task import Task
@@ -40,6 +41,8 @@ class RunRequest:
     stop: Stop
     options: Mapping[str, JsonValue]
     slots: Slots = field(default_factory=AnySlot)
+    opened: Callable[[RunState], None] = lambda _state: None
+    """Told what earlier starts left, before anything runs."""
 
 
 async def started(
@@ -60,6 +63,7 @@ async def started(
     )
     writer = await RunWriter.open(request.out, config, resume=request.resume)
     stack.push_async_callback(writer.close)
+    request.opened(writer.state)
     bus = EventBus([*installed().observers(), *request.observers])
     stack.push_async_callback(asyncio.to_thread, bus.close)
     rollouts = Scheduler(

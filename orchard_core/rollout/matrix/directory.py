@@ -1,0 +1,63 @@
+"""The directory of a matrix, held while it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from orchard_core.rollout.matrix.key import CellKey
+from orchard_core.rollout.matrix.plan import CELLS, MatrixPlan, is_matrix, read_plan, write_plan
+from orchard_core.rollout.store.files import DiskFiles, Lock
+
+
+class MatrixDirectory:
+    """Opened by one process at a time; the kernel lets go of it when that process dies."""
+
+    def __init__(self, root: Path, *, plan: MatrixPlan, lock: Lock) -> None:
+        self.root = root
+        """The directory."""
+        self.plan = plan
+        """Everything it consists of."""
+        self._lock = lock
+
+    @classmethod
+    def open(cls, root: Path, wanted: MatrixPlan | None) -> Self:
+        """Make it, or take it up again with what `wanted` adds; None: with what it has.
+
+        Raises RunNotFound, RunLocked, ConfigError when `wanted` would mix two matrices.
+        """
+        files = DiskFiles()
+        if wanted is None:
+            read_plan(root)
+        files.make_dir(root / CELLS)
+        lock = files.lock(root / "lock")
+        try:
+            plan = _merged(root, wanted)
+            write_plan(files, root, plan)
+        except BaseException:
+            lock.release()
+            raise
+        return cls(root, plan=plan, lock=lock)
+
+    def note_refusals(self, reasons: Mapping[CellKey, str]) -> None:
+        """Store which cells cannot be run, for whoever reports."""
+        self.plan = self.plan.with_refusals(reasons)
+        write_plan(DiskFiles(), self.root, self.plan)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
+
+
+def _merged(root: Path, wanted: MatrixPlan | None) -> MatrixPlan:
+    if not is_matrix(root):
+        assert wanted is not None
+        return wanted
+    stored = read_plan(root)
+    return stored if wanted is None else stored.extended(wanted, root=root)

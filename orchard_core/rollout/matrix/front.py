@@ -1,0 +1,87 @@
+"""The front door of a matrix."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from orchard_core.errors import ConfigError
+from orchard_core.gateway.contract import Model
+from orchard_core.harness.contract import Harness
+from orchard_core.rollout.matrix.directory import MatrixDirectory
+from orchard_core.rollout.matrix.plan import MatrixPlan, Part, Shared
+from orchard_core.rollout.matrix.run import Item, MatrixOptions, MatrixRun
+from orchard_core.rollout.matrix.watching import MatrixWatcher
+from orchard_core.rollout.session import ModelGateway
+from orchard_core.rollout.stop import Stop
+from orchard_core.tasks.contract import TaskSet
+
+
+async def run_matrix(
+    *,
+    harnesses: Sequence[str | Part | Harness] = (),
+    models: Sequence[str | Part | Model] = (),
+    tasksets: Sequence[str | Part | TaskSet] = (),
+    out: str | Path,
+    shared: Shared | None = None,
+    options: MatrixOptions | None = None,
+    gateway: ModelGateway | None = None,
+    watcher: MatrixWatcher | None = None,
+    stop: Stop | None = None,
+) -> AsyncGenerator[Item, None]:
+    """Run every harness with every model on every task set; give each rollout once it is durable.
+
+    On a directory that holds a matrix, what is missing there is run, and the cells and attempts that are new
+    are added. Without any harness, model and task set, what the directory holds is gone on with. A cell that
+    cannot be run is passed over, with its reason in `matrix.json`, unless `options.strict`.
+
+    Raises ConfigError when an option that decides what a rollout is differs from before; RunLocked;
+    StoreError when the disk fails.
+    """
+    options = options or MatrixOptions()
+    _check(options)
+    given: dict[tuple[str, str], Any] = {}
+    wanted = None
+    if harnesses or models or tasksets:
+        wanted = MatrixPlan.product(
+            harnesses=[_part("harness", item, given) for item in harnesses],
+            models=[_part("model", item, given) for item in models],
+            tasksets=[_part("taskset", item, given) for item in tasksets],
+            shared=shared or Shared(),
+            created_at=time.time(),
+        )
+    with await asyncio.to_thread(MatrixDirectory.open, Path(out), wanted) as directory:
+        async with AsyncExitStack() as stack:
+            run = MatrixRun(
+                directory, options, gateway=gateway or await _gateway(stack), given=given, watcher=watcher,
+                stop=stop,
+            )  # fmt: skip
+            rollouts = run.rollouts()
+            stack.push_async_callback(rollouts.aclose)
+            async for item in rollouts:
+                yield item
+
+
+def _part(kind: str, item: Any, given: dict[tuple[str, str], Any]) -> Part:
+    if isinstance(item, Part):
+        return item
+    if isinstance(item, str):
+        return Part(name=item)
+    given[kind, item.name] = item
+    return Part(name=item.name)
+
+
+def _check(options: MatrixOptions) -> None:
+    bounds = (options.concurrency, *options.model_concurrency.values(), *options.harness_concurrency.values())
+    if min(bounds) < 1:
+        raise ConfigError("a matrix runs at least one rollout at once", hint="give 1 or more of each")
+
+
+async def _gateway(stack: AsyncExitStack) -> ModelGateway:
+    from orchard_core.gateway.server import Gateway
+
+    return await stack.enter_async_context(Gateway())
