@@ -27,10 +27,12 @@ _MODULES = {
     "orchard_core.gateway.session": ("Session",),
     "orchard_core.gateway.turns": ("turns",),
     "orchard_core.harness.answered": ("model_error",),
+    "orchard_core.harness.chat_client": ("ChatClient",),
     "orchard_core.harness.contract": ("Harness", "MountsNeeded", "mounts_of"),
     "orchard_core.harness.inside.lines": ("json_object",),
     "orchard_core.harness.inside.program": ("InsideLimits", "InsideProgram", "ProgramEnd", "private_home"),
     "orchard_core.harness.inside.run": ("run_inside",),
+    "orchard_core.harness.thread_bridge": ("ThreadBridge",),
     "orchard_core.plugins.hookspecs": ("hookimpl",),
     "orchard_core.plugins.lookup": (
         "load_harness", "load_model", "load_provider", "load_reward", "load_taskset", "load_trainer",

@@ -23,6 +23,7 @@ from orchard_core.gateway.server import Gateway as Gateway
 from orchard_core.gateway.session import Session as Session
 from orchard_core.gateway.turns import turns as turns
 from orchard_core.harness.answered import model_error as model_error
+from orchard_core.harness.chat_client import ChatClient as ChatClient
 from orchard_core.harness.contract import Harness as Harness
 from orchard_core.harness.contract import MountsNeeded as MountsNeeded
 from orchard_core.harness.contract import mounts_of as mounts_of
@@ -32,6 +33,7 @@ from orchard_core.harness.inside.program import InsideProgram as InsideProgram
 from orchard_core.harness.inside.program import ProgramEnd as ProgramEnd
 from orchard_core.harness.inside.program import private_home as private_home
 from orchard_core.harness.inside.run import run_inside as run_inside
+from orchard_core.harness.thread_bridge import ThreadBridge as ThreadBridge
 from orchard_core.plugins.hookspecs import hookimpl as hookimpl
 from orchard_core.plugins.lookup import load_harness as load_harness
 from orchard_core.plugins.lookup import load_model as load_model

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from orchard_core import __version__
-from orchard_core.cli import demo, doctor, plugins, report, run, runs, show, tasks
+from orchard_core.cli import check, demo, doctor, new, plugins, report, run, runs, show, tasks
 from orchard_core.cli.border import DEBUG_VARIABLE
 from orchard_core.cli.group import OrchardGroup, SectionedCommand
 
@@ -24,7 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_RUN, _LOOK, _SETUP = "Run", "Look at results", "Look at what is there"
+_RUN, _LOOK, _SETUP, _EXTEND = "Run", "Look at results", "Look at what is there", "Write a plugin"
 
 app.command("demo", cls=SectionedCommand, rich_help_panel=_RUN)(demo.demo)
 app.command("run", cls=SectionedCommand, rich_help_panel=_RUN)(run.run)
@@ -34,6 +34,8 @@ app.command("report", cls=SectionedCommand, rich_help_panel=_LOOK)(report.report
 app.add_typer(runs.app, name="runs", rich_help_panel=_LOOK)
 app.command("plugins", cls=SectionedCommand, rich_help_panel=_SETUP)(plugins.plugins)
 app.add_typer(tasks.app, name="tasks", rich_help_panel=_SETUP)
+app.command("new", cls=SectionedCommand, rich_help_panel=_EXTEND)(new.new)
+app.command("check", cls=SectionedCommand, rich_help_panel=_EXTEND)(check.check)
 
 
 def _version(asked: bool) -> None:

@@ -79,3 +79,33 @@ class Reward(Protocol):
 
     async def score(self, evidence: Evidence, grading: Grading) -> RewardResult:
         """Score it. Raises VerifierFailed, VerifierTimedOut, RewardMissing when no score could be had."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """What a rollout might have left."""
+
+    task: Task
+    """The task; its declared artifacts are collected."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Files the agent left, by absolute path inside."""
+    outcome: Outcome = Outcome.COMPLETED
+    """How the agent's run ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """One rollout that deserves a reward's best score and one that does not."""
+
+    solved: Example
+    """The one."""
+    failed: Example
+    """The other."""
+
+
+@runtime_checkable
+class Exemplified(Protocol):
+    """What a reward may offer beside `Reward`, so that `orchard check` can try it without its tests."""
+
+    def examples(self) -> Examples:
+        """One example of each kind."""

@@ -29,6 +29,7 @@ _MODULES = {
     "fakes.trainer": ("FakeTrainer",),
     "fakes.upstream": ("FakeUpstream",),
     "isolation": ("skip_without_isolation",),
+    "suites.example_reward": ("ExampleRewardSuite",),
     "suites.harness.stage": ("Played", "Stage", "stage", "steps"),
     "suites.harness.suite": ("HarnessSuite",),
     "suites.model.http_upstream": ("HttpUpstreamSuite",),

@@ -37,6 +37,7 @@ class ScoredSample:
     """Where it comes from."""
 
 
+@runtime_checkable
 class Feed(Protocol):
     """Where a trainer gets its data; it can be wound to where a checkpoint stood."""
 

@@ -1,0 +1,131 @@
+"""Running a contract suite in a process of its own, and following what it finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import IO
+
+from orchard_core.errors import PluginNotInstalled
+
+NEEDED = ("pytest", "pytest_asyncio")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one test said."""
+
+    test: str
+    """Its name, parameters included."""
+    state: str
+    """started, passed, failed or skipped."""
+    rule: str = ""
+    """What it asks of a plugin, and why."""
+    seen: str = ""
+    """What was seen instead, or why it was skipped."""
+    link: str = ""
+    """Where it is explained."""
+
+
+@dataclass(slots=True)
+class Checked:
+    """One subject's whole result."""
+
+    subject: str
+    """As it was named."""
+    passed: int = 0
+    """Rules that hold."""
+    skipped: list[Found] = field(default_factory=list)
+    """Rules that do not apply."""
+    failed: list[Found] = field(default_factory=list)
+    """Rules that do not hold."""
+
+    def take(self, found: Found) -> None:
+        """Count it."""
+        if found.state == "failed":
+            self.failed.append(found)
+        elif found.state == "skipped":
+            self.skipped.append(found)
+        elif found.state == "passed":
+            self.passed += 1
+
+
+def need_pytest() -> None:
+    """Raises PluginNotInstalled where the suites cannot run."""
+    missing = [module for module in NEEDED if find_spec(module) is None]
+    if missing:
+        raise PluginNotInstalled(
+            f"the contract suites need {' and '.join(missing)}", hint="pip install 'orchard-core[check]'"
+        )
+
+
+def follow(subject: dict[str, object], *, quiet_s: float) -> Iterator[Found]:
+    """Findings as they come. A test that says nothing for `quiet_s` seconds is ended, and fails."""
+    command = [sys.executable, "-m", "orchard_core.testing.check", json.dumps(subject)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, encoding="utf-8", errors="replace", start_new_session=True,
+    )  # fmt: skip
+    lines: queue.Queue[str | None] = queue.Queue()
+    assert process.stdout is not None
+    assert process.stderr is not None
+    said: list[str] = []
+    readers = [
+        threading.Thread(target=_lines, args=(process.stdout, lines), daemon=True),
+        threading.Thread(target=_tail, args=(process.stderr, said), daemon=True),
+    ]
+    for reader in readers:
+        reader.start()
+    try:
+        yield from _findings(process, lines, said, quiet_s)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)
+        process.wait()
+        for reader in readers:
+            reader.join(5)
+
+
+def _findings(
+    process: subprocess.Popen[str], lines: queue.Queue[str | None], said: list[str], quiet_s: float
+) -> Iterator[Found]:
+    running = ""
+    any_ended = False
+    while True:
+        try:
+            line = lines.get(timeout=quiet_s)
+        except queue.Empty:
+            yield Found(test=running or "start", state="failed", seen=f"it said nothing for {quiet_s:g} s")
+            return
+        if line is None:
+            break
+        found = Found(**json.loads(line))
+        running = found.test if found.state == "started" else ""
+        any_ended = any_ended or found.state != "started"
+        yield found
+    code = process.wait()
+    if running or not any_ended:
+        tail = " ".join("".join(said)[-600:].split())
+        yield Found(
+            test=running or "start", state="failed", seen=f"the checking process ended with {code}: {tail}"
+        )
+
+
+def _lines(stream: IO[str], lines: queue.Queue[str | None]) -> None:
+    for line in stream:
+        lines.put(line)
+    lines.put(None)
+
+
+def _tail(stream: IO[str], said: list[str]) -> None:
+    for line in stream:
+        said.append(line)
+        del said[:-50]

@@ -1,0 +1,1 @@
+"""`orchard check`: the contract suites on an installed plugin."""
