@@ -1,0 +1,1 @@
+"""OpenAI responses: the native dialect, and its translation to chat completions."""
