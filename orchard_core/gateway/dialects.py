@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from orchard_core.gateway.chat.codec import ChatCodec
 from orchard_core.gateway.dialect import DialectCodec
+from orchard_core.gateway.responses.codec import ResponsesCodec
+from orchard_core.gateway.responses.translation import ResponsesTranslation
+from orchard_core.gateway.translating import TranslatingCodec
 from orchard_core.types.model import Dialect
 
 
@@ -29,8 +32,16 @@ class Spoken:
 
 
 _chat = ChatCodec()
+_responses = ResponsesCodec()
 
-SPOKEN = (Spoken(path="/v1/chat/completions", native=_chat),)
+SPOKEN = (
+    Spoken(path="/v1/chat/completions", native=_chat),
+    Spoken(
+        path="/v1/responses",
+        native=_responses,
+        translated=TranslatingCodec(_responses, ResponsesTranslation(), _chat),
+    ),
+)
 """All of them, chat first."""
 
 BY_PATH: Mapping[str, Spoken] = {spoken.path: spoken for spoken in SPOKEN}
