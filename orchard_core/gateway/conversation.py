@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from orchard_core.gateway.json_text import ascii_text
+from orchard_core.gateway.said import Said
 from orchard_core.types.model import Message, MessageRefs
 
 HEADS = 8
@@ -58,6 +59,8 @@ class Conversation:
     """Tool definitions by content hash."""
     heads: list[Head] = field(default_factory=list)
     """Where conversations stand, most recent first."""
+    said: Said = field(default_factory=Said)
+    """Answers to requests of dialects that cannot carry them back exactly."""
 
     def refs(self, heard: Heard) -> MessageRefs:
         """Store what is new of a request and tell it as a change."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from orchard_core.gateway.chat.codec import ChatCodec
 from orchard_core.gateway.dialect import DialectCodec
+from orchard_core.gateway.messages.codec import MessagesCodec
+from orchard_core.gateway.messages.translation import MessagesTranslation
 from orchard_core.gateway.responses.codec import ResponsesCodec
 from orchard_core.gateway.responses.translation import ResponsesTranslation
 from orchard_core.gateway.translating import TranslatingCodec
@@ -33,6 +35,7 @@ class Spoken:
 
 _chat = ChatCodec()
 _responses = ResponsesCodec()
+_messages = MessagesCodec()
 
 SPOKEN = (
     Spoken(path="/v1/chat/completions", native=_chat),
@@ -40,6 +43,11 @@ SPOKEN = (
         path="/v1/responses",
         native=_responses,
         translated=TranslatingCodec(_responses, ResponsesTranslation(), _chat),
+    ),
+    Spoken(
+        path="/v1/messages",
+        native=_messages,
+        translated=TranslatingCodec(_messages, MessagesTranslation(), _chat),
     ),
 )
 """All of them, chat first."""

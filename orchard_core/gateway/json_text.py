@@ -38,6 +38,17 @@ def decode(body: bytes) -> str:
         raise JsonFault(f"the body is not UTF-8 (byte {error.start})") from None
 
 
+def is_utf8(body: bytes) -> bool:
+    """Whether the body is UTF-8 as the standard has it (no raw surrogates)."""
+    if body.isascii():
+        return True
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def ascii_text(text: str) -> str:
     """The same JSON with every non-ASCII character escaped; these stand in strings only."""
     if text.isascii():

@@ -72,6 +72,8 @@ class CallRecord:
         answer = self.answer
         if answer.message is not None:
             self.response = conversation.store("assistant", answer.message)
+            if self.wire is not self.dialect:
+                conversation.said.add(answer.message)
         known = self._usage()
         self.usage = known or Usage()
         self.cost_usd = self._cost(price, known)

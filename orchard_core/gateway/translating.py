@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from orchard_core.gateway.chat.codec import ChatCodec
 from orchard_core.gateway.chat.stream import ChatAssembler
@@ -16,7 +17,7 @@ from orchard_core.gateway.dialect import (
     Request,
     Translation,
 )
-from orchard_core.gateway.faults import Fault
+from orchard_core.gateway.faults import Fault, redact
 from orchard_core.types.model import Dialect, Usage
 
 
@@ -38,7 +39,7 @@ class TranslatingCodec:
         translated = self._translation.request(body, conversation)
         request = self._chat.request(translated.body, conversation)
         request.dialect = self.dialect
-        request.dropped, request.notes = translated.dropped, translated.notes
+        request.dropped, request.notes = _counted(translated.dropped), translated.notes
         return request
 
     def reply(self, body: bytes) -> Answer:
@@ -90,3 +91,16 @@ class _TranslatingAssembler:
     def answer(self) -> Answer:
         """The chat answer so far."""
         return self._chat.answer()
+
+
+_NAMES, _NAME = 64, 80
+"""Names of dropped fields that are recorded at most, and characters of each: a client chooses them."""
+
+
+def _counted(dropped: Mapping[str, int]) -> dict[str, int]:
+    """Fit to be stored."""
+    counts: Counter[str] = Counter()
+    for name, count in dropped.items():
+        fit = redact(name)[:_NAME]
+        counts[fit if fit in counts or len(counts) < _NAMES else "others"] += count
+    return dict(counts)

@@ -11,6 +11,7 @@ from orchard_core.gateway.json_text import (
     ascii_text,
     decode,
     dumps_ascii,
+    is_utf8,
     scan,
     skip,
     walk_array,
@@ -134,7 +135,7 @@ class _Reader:
         return Request(
             dialect=Dialect.CHAT,
             wire=Dialect.CHAT,
-            body=body if _strict(body) else ascii_text(self.text).encode(),
+            body=body if is_utf8(body) else ascii_text(self.text).encode(),
             model=model,
             stream=bool(stream),
             fields=frozenset(self.fields),
@@ -143,14 +144,3 @@ class _Reader:
             tools=self.tools,
             params="{" + ",".join(self.params) + "}",
         )
-
-
-def _strict(body: bytes) -> bool:
-    """Whether the body is UTF-8 as the standard has it (no raw surrogates)."""
-    if body.isascii():
-        return True
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
