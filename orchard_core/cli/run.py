@@ -28,6 +28,7 @@ def run(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     out: flag.Out = None,
     resume: flag.Resume = False,
     max_turns: flag.MaxTurns = None,
+    max_calls: flag.MaxCalls = None,
     max_tokens: flag.MaxTokens = None,
     max_cost: flag.MaxCost = None,
     timeout: flag.Timeout = None,
@@ -47,7 +48,8 @@ def run(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
         allow_host_fallback=allow_host_fallback,
         options={"taskset": taskset_option, "harness": harness_option, "model": model_option,
                  "sandbox": sandbox_option},
-        limits={"turns": max_turns, "tokens": max_tokens, "cost_usd": max_cost, "wall_clock_s": timeout},
+        limits={"turns": max_turns, "calls": max_calls, "tokens": max_tokens, "cost_usd": max_cost,
+                "wall_clock_s": timeout},
     )  # fmt: skip
     mode = _Mode(print_config=print_config, dry_run=dry_run, resume=resume, plain=plain, as_json=as_json)
     _act(flags, mode)

@@ -85,6 +85,10 @@ Resume = Annotated[
     ),
 ]
 MaxTurns = Annotated[int | None, typer.Option(help="Model answers acted upon.", rich_help_panel=_LIMITS)]
+MaxCalls = Annotated[
+    int | None,
+    typer.Option(help="Model calls of any kind, which every harness is held to.", rich_help_panel=_LIMITS),
+]
 MaxTokens = Annotated[int | None, typer.Option(help="Input plus output tokens.", rich_help_panel=_LIMITS)]
 MaxCost = Annotated[
     float | None, typer.Option(help="US dollars, of calls whose price is known.", rich_help_panel=_LIMITS)

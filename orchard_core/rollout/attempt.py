@@ -24,7 +24,7 @@ from orchard_core.reward.collect import collect
 from orchard_core.rollout.deadline import deadline, unbroken, within
 from orchard_core.rollout.ending import name_death, name_exhausted, name_model, name_stop
 from orchard_core.rollout.fault import name_fault
-from orchard_core.rollout.fitting import FittedSpec, check_known_tools, check_tools, fit_spec
+from orchard_core.rollout.fitting import FittedSpec, check_known_tools, check_limits, check_tools, fit_spec
 from orchard_core.rollout.grading import VERIFIED, grade
 from orchard_core.rollout.harness_files import keep_files
 from orchard_core.rollout.identity import rollout_id
@@ -33,6 +33,7 @@ from orchard_core.rollout.observing import LastResults, observed_tools
 from orchard_core.rollout.parts import RolloutParts
 from orchard_core.rollout.progress import Progress
 from orchard_core.rollout.session import ModelSession
+from orchard_core.rollout.tool_ending import ToolEnding
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.events import CallFinished, Event, PhaseStarted
@@ -47,6 +48,7 @@ from orchard_core.types.rollout import (
 )
 from orchard_core.types.sandbox import SandboxSpec
 from orchard_core.types.task import Task
+from orchard_core.types.trajectory import Trajectory
 
 _LOG = logging.getLogger("orchard.rollout")
 Record = Callable[[Rollout], Coroutine[Any, Any, None]]
@@ -93,6 +95,7 @@ async def _fitted(task: Task, parts: RolloutParts, seen: Progress) -> FittedSpec
     except Exception as error:  # noqa: BLE001 - border: a task set may raise anything about one broken task
         seen.fault = name_fault(error, Phase.PREPARE, elapsed_s=0.0)
         return FittedSpec(spec=SandboxSpec(), fallback=False)
+    check_limits(parts.harness, parts.limits)
     check_known_tools(task, parts.taskset, parts.harness)
     return fit_spec(task, spec, can, parts.settings, await mounts_of(parts.harness))
 
@@ -132,6 +135,7 @@ class _Attempt:
         self._exhausted: BudgetExceeded | None = None
         self._last_error: ModelError | None = None
         self._results = LastResults()
+        self._tool_ending = ToolEnding()
         self._seen = seen
 
     async def work(self) -> Rollout:
@@ -255,26 +259,31 @@ class _Attempt:
             rollout=self.id, task=task, solution=lambda: parts.taskset.solution(task), seed=self._seed
         )
         # Outside the border: a model that cannot be served at all is the user's to mend.
-        session = await parts.gateway.open_session(parts.model, context, limits=limits, on_call=self._on_call)
+        noted = observed_tools(tools, self._results, self._tool_ending)
+        session = await parts.gateway.open_session(
+            parts.model, context, limits=limits, on_call=self._on_call, tools=noted
+        )
         began = time.monotonic()
         async with self._phase(Phase.AGENT):
             self._seen.agent_ran = True
-            await self._drive(sandbox, tools, session, limits, wall)
+            await self._drive(sandbox, noted, session, limits, wall)
         self._settle(time.monotonic() - began)
         await self._check_alive(sandbox, time.monotonic() - began)
 
     async def _drive(
         self, sandbox: Sandbox, tools: Sequence[Tool], session: ModelSession, limits: Limits, wall_s: float
     ) -> None:
-        harness = self._parts.harness
+        harness, grace = self._parts.harness, self._parts.settings.phases.cancel_s
         seen = ObservedSandbox(sandbox, self._results)
-        noted = observed_tools(tools, self._results)
+        run = harness.run(self._task, seen, session.endpoint, tools, limits)
         try:
             result: object = await within(
                 "agent",
                 wall_s,
-                harness.run(self._task, seen, session.endpoint, noted, limits),
-                grace_s=self._parts.settings.phases.cancel_s,
+                self._tool_ending.followed(
+                    run, answers=lambda: _answers(session.trajectory()), grace_s=grace
+                ),
+                grace_s=grace,
                 extra_s=lambda: session.waited_s,
             )
         finally:
@@ -302,7 +311,7 @@ class _Attempt:
         with suppress(DeadlineExceeded):
             if await within("liveness", 10.0, sandbox.alive(), grace_s=1.0):
                 return
-        answers = sum(call.response is not None for call in self._seen.trajectory.calls)
+        answers = _answers(self._seen.trajectory)
         work = name_death(
             sandbox, self._parts.provider, created_at=self._created_at, answers=answers, elapsed_s=elapsed_s
         )
@@ -332,3 +341,7 @@ class _Attempt:
                 rollout=self.id, index=call.index, usage=call.usage, cost_usd=call.cost_usd, at=time.time()
             )
         )
+
+
+def _answers(trajectory: Trajectory) -> int:
+    return sum(call.response is not None for call in trajectory.calls)

@@ -44,7 +44,7 @@ async def within(
     work that will not end is left behind, so that it cannot hold the caller. Raises DeadlineExceeded.
     """
     began = time.monotonic()
-    task = asyncio.ensure_future(_contained(work, phase))
+    task = asyncio.ensure_future(contained(work, phase))
     try:
         while not task.done():
             left = limit_s + extra_s() - (time.monotonic() - began)
@@ -60,7 +60,7 @@ async def within(
     raise DeadlineExceeded(phase, limit_s=limit_s, elapsed_s=time.monotonic() - began)
 
 
-async def _contained(work: Coroutine[Any, Any, T], phase: str) -> T:
+async def contained(work: Coroutine[Any, Any, T], phase: str) -> T:
     """Foreign code that calls `sys.exit` ends its own step, not the driver with every other rollout."""
     try:
         return await work

@@ -14,6 +14,7 @@
 | agent     | SandboxError                            | sandbox_failed  | infrastructure |
 | agent     | ExecError, FileError, SandboxUnsupported | harness_failed | harness        |
 | agent     | HarnessHomeLost                         | harness_failed  | agent          |
+| agent     | TaskError, raised by a task's tool      | task_invalid    | task           |
 | agent     | HarnessError, anything else             | harness_failed  | harness        |
 | collect   | FileError, an artifact past its cap     | verifier_failed | agent          |
 | collect   | deadline, SandboxError, anything else   | sandbox_failed  | infrastructure |
@@ -40,6 +41,7 @@ from orchard_core.errors import (
     OrchardError,
     SandboxError,
     SandboxUnsupported,
+    TaskError,
 )
 from orchard_core.rollout.text import ERROR_LIMIT, excerpt
 from orchard_core.types.rollout import Attribution, ErrorInfo, Outcome, Phase
@@ -118,6 +120,8 @@ def _agent(error: BaseException) -> tuple[Outcome, Attribution]:
             return Outcome.TRUNCATED, Attribution.AGENT
         case ModelError():
             return Outcome.MODEL_FAILED, Attribution.MODEL
+        case TaskError():
+            return Outcome.TASK_INVALID, Attribution.TASK
         case ExecError() | FileError() | SandboxUnsupported():
             # The sandbox works; the harness should have told the model instead of giving up.
             return Outcome.HARNESS_FAILED, Attribution.HARNESS
@@ -125,9 +129,8 @@ def _agent(error: BaseException) -> tuple[Outcome, Attribution]:
             return Outcome.HARNESS_FAILED, Attribution.AGENT
         case SandboxError():
             return Outcome.SANDBOX_FAILED, Attribution.INFRASTRUCTURE
-    if _is_machine(error):
-        return Outcome.HARNESS_FAILED, Attribution.INFRASTRUCTURE
-    return Outcome.HARNESS_FAILED, Attribution.HARNESS
+    by = Attribution.INFRASTRUCTURE if _is_machine(error) else Attribution.HARNESS
+    return Outcome.HARNESS_FAILED, by
 
 
 def _collect(error: BaseException) -> tuple[Outcome, Attribution]:

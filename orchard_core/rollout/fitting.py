@@ -9,7 +9,7 @@ from orchard_core.errors import ConfigError, SandboxUnsupported
 from orchard_core.harness.contract import Harness
 from orchard_core.rollout.settings import RolloutSettings
 from orchard_core.tasks.contract import TaskSet, ToolsKnown
-from orchard_core.types.harness import ToolUse
+from orchard_core.types.harness import Limits, ToolUse
 from orchard_core.types.sandbox import Capabilities, ImageRef, Mount, SandboxSpec
 from orchard_core.types.task import Task
 
@@ -59,7 +59,7 @@ def check_known_tools(task: Task, taskset: TaskSet, harness: Harness) -> None:
     Only a task set that offers `tools_of` can be asked; with any other, `check_tools` tells once the task's
     session is open. Raises ConfigError.
     """
-    if harness.capabilities.tools is ToolUse.NATIVE or not isinstance(taskset, ToolsKnown):
+    if harness.capabilities.tools is not ToolUse.NONE or not isinstance(taskset, ToolsKnown):
         return
     try:
         names = [tool.name for tool in taskset.tools_of(task) or ()]
@@ -70,17 +70,18 @@ def check_known_tools(task: Task, taskset: TaskSet, harness: Harness) -> None:
 
 def check_tools(harness: Harness, names: Sequence[str]) -> None:
     """Refuse a harness that cannot reach the tools of these names. Raises ConfigError."""
-    use = harness.capabilities.tools
-    if not names or use is ToolUse.NATIVE:
-        return
-    listed = ", ".join(names)
-    if use is ToolUse.NONE:
+    if names and harness.capabilities.tools is ToolUse.NONE:
         raise ConfigError(
-            f"harness {harness.name} takes no tools, and the task brings {listed}",
+            f"harness {harness.name} takes no tools, and the task brings {', '.join(names)}",
             hint="choose a harness that does, such as react",
         )
-    raise ConfigError(
-        f"harness {harness.name} takes tools by {use}, which this version cannot serve; "
-        f"the task brings {listed}",
-        hint="choose a harness that calls tools itself, such as react",
-    )
+
+
+def check_limits(harness: Harness, limits: Limits) -> None:
+    """Refuse a limit that nothing would hold. The gateway holds all but turns, which only a harness knows.
+    Raises ConfigError."""
+    if limits.turns is not None and not harness.capabilities.turn_limit:
+        raise ConfigError(
+            f"harness {harness.name} cannot stop after a number of turns, and {limits.turns} were set",
+            hint=f"--max-calls {limits.turns} bounds its model calls of any kind instead",
+        )

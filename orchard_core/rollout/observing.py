@@ -10,8 +10,10 @@ from time import monotonic
 
 from pydantic import JsonValue
 
+from orchard_core.errors import ExecError, FileError, OrchardError, TaskInvalid
 from orchard_core.gateway.conversation import content_hash
 from orchard_core.rollout.text import excerpt
+from orchard_core.rollout.tool_ending import ToolEnding
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.content import Content, Text
 from orchard_core.types.model import Message, ModelCall
@@ -81,11 +83,13 @@ class LastResults:
 
 
 class ObservedTool:
-    """A task's tool whose results are noted. Honours `orchard_core.Tool`."""
+    """A task's tool whose results and faults are noted, called by whichever way. Honours
+    `orchard_core.Tool`, but raises errors of the tree only."""
 
-    def __init__(self, tool: Tool, results: LastResults) -> None:
+    def __init__(self, tool: Tool, results: LastResults, ending: ToolEnding) -> None:
         self._tool = tool
         self._results = results
+        self._ending = ending
 
     @property
     def name(self) -> str:
@@ -103,16 +107,30 @@ class ObservedTool:
         return self._tool.parameters
 
     async def call(self, args: Mapping[str, JsonValue]) -> ToolResult:
-        """See Tool."""
+        """See Tool. Whatever is no fault of the machinery is the task's: TaskInvalid."""
         began = monotonic()
-        result = await self._tool.call(args)
+        try:
+            result = await self._tool.call(args)
+        except (Exception, SystemExit) as error:  # border: foreign code
+            fault = _named(self._tool.name, error)
+            self._ending.failed(fault)
+            raise fault from error
         self._results.add_result(self._tool.name, result, began=began)
+        if result.ends:
+            self._ending.ended(result)
         return result
 
 
-def observed_tools(tools: Iterable[Tool], results: LastResults) -> Sequence[Tool]:
+def observed_tools(tools: Iterable[Tool], results: LastResults, ending: ToolEnding) -> Sequence[Tool]:
     """The same tools, noted."""
-    return [ObservedTool(tool, results) for tool in tools]
+    return [ObservedTool(tool, results, ending) for tool in tools]
+
+
+def _named(name: str, error: Exception | SystemExit) -> OrchardError:
+    if isinstance(error, OrchardError) and not isinstance(error, (ExecError, FileError)):
+        return error
+    message = f"the task's tool {name} raised {type(error).__name__}: {error}"
+    return TaskInvalid(message, hint="mend the task set")
 
 
 def _words(part: Content) -> str:

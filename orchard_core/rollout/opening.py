@@ -19,7 +19,7 @@ from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
 from orchard_core.rollout.config import RunConfig
-from orchard_core.rollout.fitting import check_known_tools, fit_spec
+from orchard_core.rollout.fitting import check_known_tools, check_limits, fit_spec
 from orchard_core.rollout.identity import digest
 from orchard_core.rollout.parts import RolloutParts, no_judge
 from orchard_core.rollout.retry import RetryPolicy
@@ -111,10 +111,11 @@ def select_tasks(taskset: TaskSet, select: Callable[[Task], bool]) -> dict[str, 
 
 async def check_images(tasks: Iterable[Task], parts: RolloutParts) -> None:
     """Refuse, before anything starts, tasks whose image the provider does not take, or whose tools, where
-    they are known, the harness cannot reach.
+    they are known, the harness cannot reach, and a limit that the harness cannot hold.
 
     Raises SandboxUnsupported, naming how many there are, and ConfigError.
     """
+    check_limits(parts.harness, parts.limits)
     can = await parts.provider.capabilities()
     refused: list[SandboxUnsupported] = []
     for task in tasks:
