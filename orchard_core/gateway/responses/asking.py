@@ -46,7 +46,7 @@ def _tools(asked: Fields, chat: Fields, dropped: Counter[str]) -> Fields:
     functions, known = chat_tools(asked.pop("tools", []), dropped)
     choice, parallel = asked.pop("tool_choice", None), asked.pop("parallel_tool_calls", None)
     if not functions:
-        dropped.update(_said({"tool_choice": choice, "parallel_tool_calls": parallel}))
+        dropped.update(_said({"tool_choice": choice, "parallel_tool_calls": parallel}).keys())
         return {}
     chat["tools"] = functions
     if choice is not None:
