@@ -8,7 +8,8 @@ the call's id.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,49 +21,65 @@ class Said:
     """The calls in a session's answers. Answers are read only when someone asks."""
 
     _unread: list[str] = field(default_factory=list)
-    _arguments: dict[tuple[str, str], str] = field(default_factory=dict)
-    _broken: dict[str, str] = field(default_factory=dict)
-    _texts: dict[tuple[str, ...], str] = field(default_factory=dict)
+    arguments: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """Exact texts by the call's id and what they mean; several where a server's ids are not its own."""
+    broken: dict[str, str] = field(default_factory=dict)
+    """Arguments that are no object, by the call's id."""
+    texts: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """What was said beside calls, by their ids."""
 
     def add(self, answer: str) -> None:
         """An answer's chat message (JSON text)."""
         if '"tool_calls"' in answer:
             self._unread.append(answer)
 
-    def arguments(self, call: str, value: object) -> str | None:
-        """The arguments that the model gave, of which `value` is what a client made; None when it is not."""
-        self._read()
-        exact = self._arguments.get((call, _canonical(value)))
-        return self._broken.get(call) if exact is None else exact
-
-    def text(self, calls: Sequence[str], text: str) -> str:
-        """What stood beside these calls, when `text` is that but for blanks at its ends; else `text`."""
-        self._read()
-        exact = self._texts.get(tuple(calls), text)
-        return exact if exact.strip() == text.strip() else text
-
-    def _read(self) -> None:
+    def recall(self) -> Recall:
+        """For one request, whose messages come in order."""
         for answer in self._unread:
             message = loads(answer)
             calls = [call for call in message.get("tool_calls") or () if isinstance(call, dict)]
             for call in calls:
                 self._call(str(call.get("id", "")), call.get("function"))
             content = message.get("content")
-            self._texts[tuple(str(call.get("id", "")) for call in calls)] = (
-                content if isinstance(content, str) else ""
-            )
+            ids = tuple(str(call.get("id", "")) for call in calls)
+            self.texts[ids] = content if isinstance(content, str) else ""
         self._unread.clear()
+        return Recall(self)
 
     def _call(self, call: str, function: object) -> None:
-        arguments = function.get("arguments") if isinstance(function, Mapping) else None
+        arguments = function.get("arguments") if isinstance(function, dict) else None
         if not isinstance(arguments, str):
             return
         value = as_object(arguments)
         if value is None:
-            self._broken[call] = arguments
+            self.broken[call] = arguments
         else:
-            self._broken.pop(call, None)
-            self._arguments[call, _canonical(value)] = arguments
+            self.arguments.setdefault((call, _canonical(value)), []).append(arguments)
+
+
+class Recall:
+    """Finds what the model said again, for the messages of one request."""
+
+    def __init__(self, said: Said) -> None:
+        self._said = said
+        self._met: Counter[tuple[str, str]] = Counter()
+
+    def arguments(self, call: str, value: object) -> str | None:
+        """The arguments that the model gave, of which `value` is what a client made; None when it is not.
+
+        Where one id stands for several calls that mean the same, they are taken in the order they were given.
+        """
+        key = (call, _canonical(value))
+        exact = self._said.arguments.get(key)
+        if exact is None:
+            return self._said.broken.get(call)
+        self._met[key] += 1
+        return exact[min(self._met[key], len(exact)) - 1]
+
+    def text(self, calls: Sequence[str], text: str) -> str:
+        """What stood beside these calls, when `text` is that but for blanks at its ends; else `text`."""
+        exact = self._said.texts.get(tuple(calls), text)
+        return exact if exact.strip() == text.strip() else text
 
 
 def as_object(arguments: str) -> dict[str, Any] | None:
@@ -77,7 +94,7 @@ def as_object(arguments: str) -> dict[str, Any] | None:
 
 
 def _canonical(value: object) -> str:
-    """One text for all spellings of a value. An integral float is its integer, as JavaScript writes it."""
+    """One text for all spellings of a value, those that JavaScript's numbers lead to included."""
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
 
 
@@ -86,6 +103,13 @@ def _plain(value: object) -> object:
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_plain(inner) for inner in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
+    return _number(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _number(value: float) -> float | None:
+    """As a double: 1.0 is 1, and 2**53 + 1 is 2**53."""
+    try:
+        double = float(value)
+    except OverflowError:
+        return None
+    return int(double) if double.is_integer() else double

@@ -29,7 +29,7 @@ def _ask(asked: object, conversation: Conversation) -> Translated:
     given = {key: value for key, value in asked.items() if value is not None}
     dropped: Counter[str] = Counter()
     chat: Fields = {"model": given.pop("model", None)}
-    turns = Turns(conversation.said, dropped)
+    turns = Turns(conversation.said.recall(), dropped)
     chat["messages"] = _messages(given.pop("system", None), given.pop("messages", None), turns)
     if "tools" in given or "tool_choice" in given:
         chat |= chat_tools(given.pop("tools", []), given.pop("tool_choice", None), dropped)

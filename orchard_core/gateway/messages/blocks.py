@@ -9,7 +9,7 @@ from typing import Any
 from orchard_core.gateway.json_text import JsonFault, dumps
 from orchard_core.gateway.messages.images import Part, document_part, image_part
 from orchard_core.gateway.messages.reasoning import reasoning_field
-from orchard_core.gateway.said import Said
+from orchard_core.gateway.said import Recall
 
 Message = dict[str, Any]
 
@@ -17,8 +17,8 @@ Message = dict[str, Any]
 class Turns:
     """Translates messages one by one; each depends on nothing but itself and what the model said before."""
 
-    def __init__(self, said: Said, dropped: Counter[str]) -> None:
-        self._said = said
+    def __init__(self, recall: Recall, dropped: Counter[str]) -> None:
+        self._recall = recall
         self._dropped = dropped
 
     def system(self, content: object) -> Message:
@@ -138,7 +138,7 @@ class Turns:
                     calls.append(self._call(block))
                 case kind:
                     self._dropped[f"messages.content.{kind}"] += 1
-        text = self._said.text([call["id"] for call in calls], "".join(texts))
+        text = self._recall.text([call["id"] for call in calls], "".join(texts))
         message: Message = {"role": "assistant", "content": text or None if calls else text, **reasoning}
         return {**message, "tool_calls": calls} if calls else message
 
@@ -147,7 +147,7 @@ class Turns:
         if not isinstance(call, str) or not isinstance(name, str):
             raise JsonFault("a `tool_use` block needs an `id` and a `name`")
         given = block.get("input", {})
-        exact = self._said.arguments(call, given)
+        exact = self._recall.arguments(call, given)
         arguments = dumps(given).decode() if exact is None else exact
         return {"id": call, "type": "function", "function": {"name": name, "arguments": arguments}}
 
