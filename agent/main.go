@@ -28,6 +28,9 @@ const (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "tool" {
+		os.Exit(toolMain(os.Args[2:], toolStreams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	}
 	runtime.GOMAXPROCS(min(goroutinesAtOnce, runtime.NumCPU()))
 	debug.SetGCPercent(garbagePercentage)
 	debug.SetMemoryLimit(memoryGoal)
