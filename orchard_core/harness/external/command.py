@@ -29,7 +29,7 @@ class CommandConfig(BaseModel):
     program: str
     """The program and its arguments, quoted as for a shell; it runs beside the driver with your rights."""
     tools: Literal["mcp", "none"] = "mcp"
-    """mcp: it uses the tools at ORCHARD_TOOLS_URL; none: it does not, and tasks that bring tools are refused."""
+    """mcp: it uses the tools at ORCHARD_TOOLS_URL; none: it does not, and tasks with tools are refused."""
     turn_limit: bool = True
     """It keeps ORCHARD_MAX_TURNS."""
     env: Mapping[str, str] = Field(default_factory=dict)

@@ -17,6 +17,7 @@ from orchard_core.types.sandbox import AgentEndpoint
 from orchard_core.types.task import Task
 from orchard_core.types.tool import ToolSpec
 
+_KIT = Path(__file__).with_name("kit")
 _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH")
 """All that a program sees of the driver's own variables."""
 
@@ -128,6 +129,7 @@ def environment(
         "ORCHARD_TOOLS_URL": f"{model.root_url}/tools",
         "ORCHARD_RESULT": str(place.result),
         "ORCHARD_ARTIFACTS": str(place.artifacts),
+        "ORCHARD_PYTHON_KIT": str(_KIT),
         **program.env,
     }
 

@@ -1,0 +1,78 @@
+"""A Python environment for a harness whose package needs an interpreter, or dependencies, of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import logging
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from orchard_core.errors import ConfigError
+
+_LOG = logging.getLogger("orchard.harness")
+_WORDS = 1500
+
+
+async def managed_python(name: str, requirements: Path, *, python: str, size: str) -> Path:
+    """The interpreter of an environment that holds exactly what a file of pinned requirements lists.
+
+    Made by uv the first time, below the user's cache directory, which takes minutes; at once afterwards. Several
+    processes may ask together: one makes it. What a killed one left is gone on with. `size` is told to people.
+    Raises ConfigError, in uv's words, when it cannot be made.
+    """
+    return await asyncio.to_thread(_managed, name, requirements, python, size)
+
+
+def _managed(name: str, requirements: Path, python: str, size: str) -> Path:
+    digest = hashlib.sha256(python.encode() + requirements.read_bytes()).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "orchard"
+    place = cache / f"{name}-{digest}"
+    if not place.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with _locked(cache / f"{name}-{digest}.lock"):
+            if not place.exists():
+                _LOG.warning("making %s's Python environment in %s, once; %s to fetch", name, place, size)
+                _make(place, requirements, python)
+                _LOG.warning("%s's Python environment is ready", name)
+    return place / "bin" / "python"
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Held by one process at a time; a death lets it go."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(place: Path, requirements: Path, python: str) -> None:
+    """Under another name until it is whole; uv goes on where it was interrupted."""
+    unfinished = place.with_name(f"{place.name}.unfinished")
+    _uv("venv", "--quiet", "--allow-existing", "--relocatable", "--python", python, str(unfinished))
+    interpreter = str(unfinished / "bin" / "python")
+    _uv("pip", "sync", "--quiet", "--compile-bytecode", "--python", interpreter, str(requirements))
+    unfinished.rename(place)
+
+
+def _uv(*arguments: str) -> None:
+    from uv import find_uv_bin
+
+    environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    done = subprocess.run(
+        [find_uv_bin(), *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise ConfigError(
+            f"uv {' '.join(arguments[:2])} failed: {done.stderr.strip()[-_WORDS:]}",
+            hint="it needs a package index, or an interpreter of your own: see the harness's README",
+        )

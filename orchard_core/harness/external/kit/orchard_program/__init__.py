@@ -1,0 +1,22 @@
+"""For harnesses in Python that run beside the driver, in whatever interpreter: the standard library only,
+3.10 or later. Orchard puts the directory above this package into ORCHARD_PYTHON_KIT:
+
+    sys.path.append(os.environ["ORCHARD_PYTHON_KIT"])
+    from orchard_program import Sandbox, read_task, write_result
+"""
+
+from .command import Command
+from .mirror import mirror
+from .sandbox import Entry, Sandbox, SandboxRefused
+from .task import Task, read_task, write_result
+
+__all__ = [
+    "Command",
+    "Entry",
+    "Sandbox",
+    "SandboxRefused",
+    "Task",
+    "mirror",
+    "read_task",
+    "write_result",
+]

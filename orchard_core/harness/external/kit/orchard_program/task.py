@@ -1,0 +1,48 @@
+"""The task that the environment names, and the result."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is to be done."""
+
+    id: str
+    """Its id."""
+    taskset: str
+    """Its task set."""
+    instruction: str
+    """What the agent is to do."""
+    workdir: str
+    """Where it works, inside the sandbox."""
+    limits: Mapping[str, Any]
+    """The gateway holds all but `turns`."""
+    tools: Sequence[Mapping[str, Any]]
+    """Name, description and parameters of the task's tools, served at ORCHARD_TOOLS_URL."""
+    options: Mapping[str, Any]
+    """Settings of the harness."""
+
+
+def read_task() -> Task:
+    """The task file's content."""
+    said = json.loads(Path(os.environ["ORCHARD_TASK"]).read_text(encoding="utf-8"))
+    return Task(**{part.name: said[part.name] for part in fields(Task)})
+
+
+def write_result(
+    stop: str, *, answer: str | None = None, turns: int = 0, malformed_calls: int = 0, message: str = ""
+) -> None:
+    """Write the result, whole or not at all. `stop` is submitted, answered, turn_limit, budget,
+    context_limit, malformed, model_error or error."""
+    counts = {"turns": turns, "malformed_calls": malformed_calls}
+    path = Path(os.environ["ORCHARD_RESULT"])
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(json.dumps({"stop": stop, "answer": answer, **counts, "message": message}), encoding="utf-8")
+    unfinished.replace(path)
