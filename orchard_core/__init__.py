@@ -37,6 +37,7 @@ _MODULES = {
     "orchard_core.harness.inside.reported": ("reported_stop",),
     "orchard_core.harness.inside.run": ("run_inside",),
     "orchard_core.harness.thread_bridge": ("ThreadBridge",),
+    "orchard_core.harness.tool_client": ("McpServer", "ToolClient", "install_tool_client", "mcp_server"),
     "orchard_core.plugins.hookspecs": ("hookimpl",),
     "orchard_core.plugins.lookup": (
         "load_harness", "load_model", "load_provider", "load_reward", "load_taskset", "load_trainer",
