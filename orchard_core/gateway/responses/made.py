@@ -99,7 +99,10 @@ def report(reported: object) -> dict[str, object] | None:
     prompt = usage.input + usage.cache_read + usage.cache_write
     return {
         "input_tokens": prompt,
-        "input_tokens_details": {"cached_tokens": usage.cache_read},
+        "input_tokens_details": {
+            "cached_tokens": usage.cache_read,
+            "cache_write_tokens": usage.cache_write,
+        },
         "output_tokens": usage.output,
         "output_tokens_details": {"reasoning_tokens": thought if isinstance(thought, int) else 0},
         "total_tokens": prompt + usage.output,

@@ -19,7 +19,7 @@ from orchard_core.gateway.responses.translation import ResponsesTranslation
 
 Json = dict[str, Any]
 
-TOOLS = [
+TOOLS: list[Json] = [
     {"type": "function", "name": "run", "parameters": {"type": "object"}},
     {"type": "custom", "name": "patch"},
     {"type": "namespace", "name": "agents", "tools": [{"type": "function", "name": "spawn"}]},
@@ -141,7 +141,7 @@ def answers(draw: st.DrawFn) -> Json:
     if draw(st.integers(0, 4)) == 0:
         message["refusal"] = draw(texts)
     if draw(st.integers(0, 4)) == 0:
-        message["provider"] = draw(st.dictionaries(texts, st.integers() | texts, max_size=2))
+        message["provider"] = draw(st.dictionaries(texts, st.integers(-(2**63), 2**63) | texts, max_size=2))
     calls = draw(st.lists(st.tuples(st.sampled_from(NAMES), arguments), max_size=3))
     if calls:
         message["tool_calls"] = [

@@ -45,7 +45,7 @@ def test_an_answer_is_a_response() -> None:
     }  # fmt: skip
     assert response["usage"] == {
         "input_tokens": 10,
-        "input_tokens_details": {"cached_tokens": 4},
+        "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 0},
         "output_tokens": 5,
         "output_tokens_details": {"reasoning_tokens": 2},
         "total_tokens": 15,

@@ -12,7 +12,7 @@ from orchard_core.gateway.responses.carried import Carried, write
 
 from .talk import TOOLS, Json, ask, asked
 
-RUN = {"type": "function", "name": "run", "description": "Run it.", "parameters": {"type": "object"}}
+RUN: Json = {"type": "function", "name": "run", "description": "Run it.", "parameters": {"type": "object"}}
 RUN_CHAT = {"name": "run", "description": "Run it.", "parameters": {"type": "object"}}
 
 
@@ -238,7 +238,7 @@ def test_what_chat_cannot_say_is_counted(fields: Json, dropped: Json) -> None:
 
 
 def test_ids_and_empty_fields_are_no_loss() -> None:
-    full = {
+    full: Json = {
         "id": "i",
         "status": "completed",
         "content": None,
