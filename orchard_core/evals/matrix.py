@@ -42,7 +42,7 @@ def build_matrix(path: str | Path, *, threshold: float = 1.0) -> MatrixReport:
         threshold=threshold,
         cells=tuple(cells),
         refused=tuple(refused),
-        differences=tuple(_differences(cells)),
+        differences=tuple(paired_differences(cells)),
         transfer=transfer_table(cells),
         paired_method=PAIRED_METHOD,
     )
@@ -56,7 +56,7 @@ def _cells(root: Path, threshold: float) -> tuple[list[Cell], list[RefusedCell]]
         directory = cell_directory(root, key)
         if (directory / CONFIG_NAME).is_file():
             cells.append(_cell(key, open_run(directory), f"{CELLS}/{key.slug}", threshold))
-        else:
+        if planned.refused or not (cells and cells[-1].key == key):
             refused.append(RefusedCell(key=key, reason=planned.refused))
     return cells, refused
 
@@ -108,7 +108,7 @@ def _rollout_line(planned: Planned, entry: Finished | None) -> RolloutLine:
     )
 
 
-def _differences(cells: Sequence[Cell]) -> list[PairedDifference]:
+def paired_differences(cells: Sequence[Cell]) -> list[PairedDifference]:
     """Every pair of cells of one task set, their p-values corrected for all of them."""
     found = [
         _difference(left, right)

@@ -1,0 +1,152 @@
+"""The chart of cost and accuracy, as a Vega-Lite specification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log10
+
+from pydantic import JsonValue
+
+from orchard_core.evals.html.chart import NARROW, Json, base, layer, named
+from orchard_core.evals.html.view import CellView
+from orchard_core.evals.statistics import Estimate
+
+COLOURS = 8
+"""Harnesses told apart by colour; style.css names them --c0 to --c7."""
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+"""Models told apart by shape."""
+_SPREAD = 30.0
+"""Largest price over the smallest from which the axis is logarithmic."""
+_NEAR = (28, 16)
+"""Pixels across and up within which points share one label."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One cell."""
+
+    label: str
+    """Its number."""
+    price: float
+    """Of a finished rollout, in dollars or tokens."""
+    rate: Estimate
+    """pass@1 over everything planned."""
+    colour: int
+    """By harness."""
+    shape: int
+    """By model."""
+
+    def as_json(self, label: str = "") -> Json:
+        """As a row of the chart's data."""
+        rate = self.rate
+        return {
+            "label": label or self.label,
+            "price": self.price,
+            "rate": rate.value,
+            "low": rate.value if rate.low is None else rate.low,
+            "high": rate.value if rate.high is None else rate.high,
+            "colour": self.colour,
+            "shape": self.shape,
+        }
+
+
+def costs_known(cells: Sequence[CellView]) -> bool:
+    """Some cell has a cost above zero, so that there is something to plot."""
+    return any(view.cost_each for view in cells)
+
+
+def cost_accuracy(cells: Sequence[CellView], *, width: int) -> Json | None:
+    """pass@1 by the price of a rollout: dollars, or tokens where no cost is known; None without points."""
+    in_dollars = costs_known(cells)
+    points = _points(cells, in_dollars=in_dollars)
+    if not points:
+        return None
+    prices = [point.price for point in points]
+    log = min(prices) > 0 and max(prices) / min(prices) > _SPREAD
+    height = 280 if width == NARROW else 340
+    labels: list[JsonValue] = [*_labels(points, log=log, width=width, height=height)]
+    rows: list[JsonValue] = [point.as_json() for point in points]
+    return {
+        **base(),
+        "width": width,
+        "height": height,
+        "autosize": {"type": "fit", "contains": "padding"},
+        "data": {"values": rows},
+        "layer": _layers(_price_axis(in_dollars=in_dollars, log=log, width=width), labels),
+    }
+
+
+def _points(cells: Sequence[CellView], *, in_dollars: bool) -> list[Point]:
+    harnesses = list(dict.fromkeys(view.cell.key.harness for view in cells))
+    models = list(dict.fromkeys(view.cell.key.model for view in cells))
+    points: list[Point] = []
+    for view in cells:
+        rate = view.cell.report.total.pass_at_1.planned
+        price = view.cost_each if in_dollars else view.tokens_each
+        if rate is not None and price is not None:
+            colour = harnesses.index(view.cell.key.harness) % COLOURS
+            shape = models.index(view.cell.key.model) % len(SHAPES)
+            points.append(Point(label=str(view.number), price=price, rate=rate, colour=colour, shape=shape))
+    return points
+
+
+def _price_axis(*, in_dollars: bool, log: bool, width: int) -> Json:
+    axis: Json = {"format": "$,~f" if in_dollars else "~s", "grid": False, "labelOverlap": True}
+    axis["tickCount"] = 4 if width == NARROW else 8
+    unit = "US dollars" if in_dollars else "Tokens"
+    return {
+        "field": "price",
+        "type": "quantitative",
+        "title": f"{unit} a rollout" + (" (log scale)" if log else ""),
+        "scale": {"type": "log" if log else "linear", "nice": True, "zero": not log},
+        "axis": axis,
+    }
+
+
+def _layers(price: Json, labels: list[JsonValue]) -> list[JsonValue]:
+    rate: Json = {"field": "rate", "type": "quantitative", "title": "pass@1, planned"}
+    rate |= {"scale": {"domain": [0, 1]}, "axis": {"format": ".0%", "tickCount": 5}}
+    colour: Json = {"field": "colour", "type": "nominal", "legend": None}
+    colour["scale"] = named([*range(COLOURS)], [f"var(--c{number})" for number in range(COLOURS)])
+    shape: Json = {"field": "shape", "type": "nominal", "legend": None}
+    shape["scale"] = named([*range(len(SHAPES))], [*SHAPES])
+    interval: Json = {"x": price, "y": {**rate, "field": "low"}, "y2": {"field": "high"}, "color": colour}
+    text: Json = {"type": "text", "align": "left", "dx": 9, "dy": -9, "fontSize": 13, "fontWeight": 600}
+    return [
+        layer({"type": "rule", "strokeWidth": 1.5, "opacity": 0.45}, interval),
+        layer(
+            {"type": "point", "filled": True, "size": 110, "opacity": 1},
+            {"x": price, "y": rate, "color": colour, "shape": shape},
+        ),
+        layer({**text, "color": "var(--ink)"}, {"x": price, "y": rate, "text": {"field": "label"}}, labels),
+    ]
+
+
+def _labels(points: Sequence[Point], *, log: bool, width: int, height: int) -> list[Json]:
+    """One label for points that lie on each other: all their numbers, at the rightmost."""
+    across = [log10(point.price) if log else point.price for point in points]
+    span = (max(across) - (min(across) if log else 0.0)) or 1.0
+    groups: list[list[int]] = []
+    for place in sorted(range(len(points)), key=across.__getitem__):
+        near = (group for group in groups if _near(points, across, span, (group[-1], place), width, height))
+        found = next(near, None)
+        if found is None:
+            groups.append([place])
+        else:
+            found.append(place)
+    return [points[group[-1]].as_json(", ".join(points[n].label for n in sorted(group))) for group in groups]
+
+
+def _near(
+    points: Sequence[Point],
+    across: Sequence[float],
+    span: float,
+    pair: tuple[int, int],
+    width: int,
+    height: int,
+) -> bool:
+    left, right = pair
+    sideways = abs(across[left] - across[right]) / span * (width - 60)
+    up = abs(points[left].rate.value - points[right].rate.value) * (height - 50)
+    return sideways < _NEAR[0] and up < _NEAR[1]
