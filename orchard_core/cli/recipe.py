@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import Field, JsonValue, ValidationError, field_validator
 
@@ -18,6 +18,7 @@ from orchard_core.types.harness import Limits
 _SECRET = re.compile(
     r"(^|[_-])(api[_-]?key|secret|password|credential|authorization|auth[_-]token|cookie)s?$", re.IGNORECASE
 )
+R = TypeVar("R", bound=Record)
 
 
 class Recipe(Record):
@@ -63,12 +64,17 @@ class Recipe(Record):
     @field_validator("taskset_options", "harness_options", "model_options", "sandbox_options")
     @classmethod
     def _no_secrets(cls, options: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        for name in _names(options):
-            if _SECRET.search(name):
-                raise ValueError(
-                    f"{name} would be stored with the run; put it into the environment, as OPENAI_API_KEY"
-                )
-        return options
+        return without_secrets(options)
+
+
+def without_secrets(options: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    """The same options. Raises ValueError when one is named like a key or password."""
+    for name in _names(options):
+        if _SECRET.search(name):
+            raise ValueError(
+                f"{name} would be stored with the run; put it into the environment, as OPENAI_API_KEY"
+            )
+    return options
 
 
 def _names(options: Mapping[str, JsonValue]) -> Iterator[str]:
@@ -78,8 +84,11 @@ def _names(options: Mapping[str, JsonValue]) -> Iterator[str]:
             yield from _names(value)
 
 
-def load_recipe(path: Path) -> dict[str, Any]:
-    """The fields of a YAML recipe, not yet checked. Raises ConfigError with the line that is wrong."""
+def load_recipe(path: Path, kind: type[Record] = Recipe) -> dict[str, Any]:
+    """The fields of a YAML recipe of one run, or of another kind, not yet checked.
+
+    Raises ConfigError with the line that is wrong.
+    """
     import yaml
 
     if path.exists() and not path.is_file():  # a pipe would be waited for
@@ -95,30 +104,35 @@ def load_recipe(path: Path) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise ConfigError(
             f"recipe {path} is not a mapping of fields",
-            hint=f"its fields are {', '.join(Recipe.model_fields)}",
+            hint=f"its fields are {', '.join(kind.model_fields)}",
         )
     return fields
 
 
 def make_recipe(fields: Mapping[str, Any], *, where: str) -> Recipe:
     """Check the fields. Raises ConfigError that names each wrong one, with the closest right name."""
+    return checked(Recipe, fields, where=where, command="orchard run")
+
+
+def checked(kind: type[R], fields: Mapping[str, Any], *, where: str, command: str) -> R:
+    """The same for a recipe of any kind; `command` is the one that runs it."""
     try:
-        return Recipe.model_validate(fields)
+        return kind.model_validate(fields)
     except ValidationError as error:
         raise ConfigError(
-            f"{where}: {'; '.join(_told(item) for item in error.errors(include_url=False))}",
-            hint="orchard run --help lists the flags; --print-config shows a whole recipe",
+            f"{where}: {'; '.join(_told(item, kind) for item in error.errors(include_url=False))}",
+            hint=f"{command} --help lists the flags; --print-config shows a whole recipe",
         ) from error
 
 
-def _told(item: Any) -> str:
+def _told(item: Any, kind: type[Record]) -> str:
     from difflib import get_close_matches
 
     name = ".".join(str(part) for part in item["loc"])
     if item["type"] == "missing":
         return f"{name} is missing"
     if item["type"] == "extra_forbidden":
-        close = get_close_matches(name, list(Recipe.model_fields), n=1)
+        close = get_close_matches(name, list(kind.model_fields), n=1)
         return f"there is no field {name!r}" + (f"; did you mean {close[0]!r}?" if close else "")
     return f"{name}: {item['msg'].removeprefix('Value error, ')}"
 
@@ -135,7 +149,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def to_yaml(recipe: Recipe) -> str:
+def to_yaml(recipe: Record) -> str:
     """The whole recipe, defaults included, ready to be saved and run."""
     import yaml
 

@@ -67,7 +67,7 @@ class Cell(Record):
 
 
 class RefusedCell(Record):
-    """A combination that was asked for and has no run."""
+    """A combination that was asked for and could not be run, or not any further."""
 
     key: CellKey
     """Which."""
@@ -113,7 +113,7 @@ class MatrixReport(Record):
     cells: tuple[Cell, ...]
     """In the order they were asked for."""
     refused: tuple[RefusedCell, ...] = ()
-    """Cells without a run: refused, or not started yet."""
+    """Cells that the newest start refused, and cells without a run."""
     differences: tuple[PairedDifference, ...] = ()
     """Every pair of cells of one task set."""
     transfer: tuple[TransferCell, ...] = ()

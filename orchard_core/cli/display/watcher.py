@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Event as Flag
-from threading import Lock, Thread
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from threading import Lock
 from typing import Protocol
 
+from orchard_core.cli.display.looking import looking
 from orchard_core.cli.display.progress import Progress
 from orchard_core.types.events import Event
 
@@ -36,7 +36,6 @@ class Watcher:
         self._view = view
         self._now = now
         self._lock = Lock()
-        self._ending = Flag()
         self.progress = Progress()
 
     def __call__(self, event: Event) -> None:
@@ -44,23 +43,17 @@ class Watcher:
         with self._lock:
             self.progress.handle(event)
 
-    @contextmanager
-    def showing(self) -> Iterator[None]:
+    def showing(self) -> AbstractContextManager[None]:
         """Show until the block ends."""
-        thread = Thread(target=self._loop, name="orchard-display", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._ending.set()
-            thread.join()
-            with self._lock:
-                self._view.close(self.progress, self._now())
+        return looking(self._show, self._close, every_s=self._view.every_s)
 
-    def _loop(self) -> None:
-        while not self._ending.wait(self._view.every_s):
-            with self._lock:
-                self._view.show(self.progress, self._now())
+    def _show(self) -> None:
+        with self._lock:
+            self._view.show(self.progress, self._now())
+
+    def _close(self) -> None:
+        with self._lock:
+            self._view.close(self.progress, self._now())
 
 
 def wants_live(*, plain: bool) -> bool:

@@ -8,8 +8,16 @@ from types import TracebackType
 from typing import Self
 
 from orchard_core.rollout.matrix.key import CellKey
-from orchard_core.rollout.matrix.plan import CELLS, MatrixPlan, is_matrix, read_plan, write_plan
+from orchard_core.rollout.matrix.plan import (
+    CELLS,
+    MatrixPlan,
+    cell_directory,
+    is_matrix,
+    read_plan,
+    write_plan,
+)
 from orchard_core.rollout.store.files import DiskFiles, Lock
+from orchard_core.rollout.store.run import CONFIG_NAME
 
 
 class MatrixDirectory:
@@ -24,12 +32,12 @@ class MatrixDirectory:
 
     @classmethod
     def open(cls, root: Path, wanted: MatrixPlan | None) -> Self:
-        """Make it, or take it up again with what `wanted` adds; None: with what it has.
+        """Make it, or take it up again with what `wanted` adds; None, or no cells: with those it has.
 
         Raises RunNotFound, RunLocked, ConfigError when `wanted` would mix two matrices.
         """
         files = DiskFiles()
-        if wanted is None:
+        if wanted is None or not wanted.cells:
             read_plan(root)
         files.make_dir(root / CELLS)
         lock = files.lock(root / "lock")
@@ -60,4 +68,20 @@ def _merged(root: Path, wanted: MatrixPlan | None) -> MatrixPlan:
         assert wanted is not None
         return wanted
     stored = read_plan(root)
-    return stored if wanted is None else stored.extended(wanted, root=root)
+    if wanted is None:
+        return stored
+    return _without_slips(root, stored, wanted).extended(wanted, root=root)
+
+
+def _without_slips(root: Path, stored: MatrixPlan, wanted: MatrixPlan) -> MatrixPlan:
+    """Forget refused cells that never ran and are not named again, such as a mistyped name."""
+    named = {cell.key for cell in wanted.cells}
+    kept = [
+        cell
+        for cell in stored.cells
+        if not named
+        or cell.key in named
+        or not cell.refused
+        or (cell_directory(root, cell.key) / CONFIG_NAME).exists()
+    ]
+    return stored.model_copy(update={"cells": tuple(kept)})

@@ -45,7 +45,7 @@ async def run_matrix(
     options = options or MatrixOptions()
     _check(options)
     given: dict[tuple[str, str], Any] = {}
-    wanted = None
+    wanted = MatrixPlan(shared=shared, cells=()) if shared else None
     if harnesses or models or tasksets:
         wanted = MatrixPlan.product(
             harnesses=[_part("harness", item, given) for item in harnesses],

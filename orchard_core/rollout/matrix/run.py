@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from orchard_core.errors import OrchardError
 from orchard_core.rollout.matrix.caps import Budget, MatrixCaps, MeteredGateway
 from orchard_core.rollout.matrix.directory import MatrixDirectory
 from orchard_core.rollout.matrix.key import CellKey
@@ -113,7 +114,7 @@ class MatrixRun:
             except REFUSALS as error:
                 if self._options.strict:
                     raise
-                self._refuse(cell.key, str(error.message))
+                self._refuse(cell.key, error)
             else:
                 stack.push_async_callback(own.pop_all().aclose)
 
@@ -173,9 +174,10 @@ class MatrixRun:
         except REFUSALS as error:
             if self._options.strict:
                 raise
-            self._refuse(key, error.message)
+            self._refuse(key, error)
 
-    def _refuse(self, key: CellKey, reason: str) -> None:
+    def _refuse(self, key: CellKey, error: OrchardError) -> None:
+        reason = f"{error.message}; {error.hint}" if error.hint else error.message
         self._refused[key] = reason
         self._watcher.refused(key, reason)
 
