@@ -57,14 +57,18 @@ async def install_tool_client(sandbox: Sandbox, model: ModelEndpoint, tools: Seq
     Needs a shell inside, as whatever calls it does. Raises SandboxError.
     """
     env = {"ORCHARD_TOOLS_URL": f"{model.root_url}/tools", "ORCHARD_TOOLS_KEY": model.api_key}
-    folder = _folder(sandbox)
-    path = f"{folder}/{COMMAND}"
+    folder, path = _folder(sandbox), client_path(sandbox)
     if tools:
         program = await _program(sandbox, folder)
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items())
         script = f'#!/bin/sh\n{settings} exec {shlex.quote(program)} tool "$@"\n'
         await sandbox.write(path, script.encode(), mode=0o700)
     return ToolClient(path=path, env=env, instructions=_instructions(path, tools))
+
+
+def client_path(sandbox: Sandbox) -> str:
+    """Where `install_tool_client` puts the command."""
+    return f"{_folder(sandbox)}/{COMMAND}"
 
 
 def _folder(sandbox: Sandbox) -> str:

@@ -12,11 +12,16 @@ from orchard_core.gateway.retry import RetryPolicy
 from orchard_core.gateway.server import Gateway
 from orchard_core.gateway.session import Session
 from orchard_core.harness.contract import Harness
+from orchard_core.rollout.observing import LastResults, observed_tools
+from orchard_core.rollout.tool_ending import ToolEnding
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.harness import HarnessResult, Limits
 from orchard_core.types.task import Solution, SolutionStep, Task
 from orchard_core.types.trajectory import Trajectory
+
+GRACE_S = 15.0
+"""Time that a harness has to end once it was cancelled, seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +61,21 @@ class Stage:
         limits: Limits = Limits(),  # noqa: B008 - frozen
         session_limits: Limits = Limits(),  # noqa: B008 - frozen
     ) -> Played:
-        """Run the task in a session of its own. Raises what the harness raises."""
+        """Run the task in a session of its own, the tools watched as in a rollout. Raises what the harness
+        raises, and what a tool raised."""
+        ending = ToolEnding()
+        noted = observed_tools(tools, LastResults(), ending)
         context = SessionContext(rollout=task.id, task=task, solution=lambda: solution)
-        session = await self._gateway.open_session(
-            model, context, limits=session_limits, tools=tools
-        )
+        session = await self._gateway.open_session(model, context, limits=session_limits, tools=noted)
         self.last = session
         try:
-            result = await self._harness.run(task, sandbox, session.endpoint, tools, limits)
+            run = self._harness.run(task, sandbox, session.endpoint, noted, limits)
+            result = await ending.followed(
+                run, answers=lambda: len(session.trajectory().calls), grace_s=GRACE_S
+            )
         finally:
             await session.close()
+        assert isinstance(result, HarnessResult), "a harness gives a HarnessResult"
         return Played(result=result, trajectory=session.trajectory(), session=session)
 
 

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-from collections.abc import AsyncIterator
-from typing import ClassVar
 
 import pytest
-import pytest_asyncio
 
 from orchard_core.errors import ModelError, ModelRejected, ModelUnavailable, OrchardError, SandboxError
 from orchard_core.gateway.scripted import OracleModel
-from orchard_core.harness.contract import Harness, mounts_of
+from orchard_core.harness.contract import Harness
 from orchard_core.sandbox.contract import Sandbox, SandboxProvider
 from orchard_core.testing.fakes.model import FakeModel
 from orchard_core.testing.fakes.reply import FakeReply
-from orchard_core.testing.fakes.tool import FakeTool
-from orchard_core.testing.suites.harness.stage import Stage, as_json, stage, steps
-from orchard_core.testing.suites.provided import ProvidedSuite
-from orchard_core.types.content import Image, Text
-from orchard_core.types.harness import HarnessCapabilities, HarnessResult, Limits, StopReason, ToolUse
+from orchard_core.testing.suites.harness.stage import Stage, steps
+from orchard_core.testing.suites.harness.tools import ToolTests
+from orchard_core.types.harness import HarnessCapabilities, HarnessResult, Limits, StopReason
 from orchard_core.types.sandbox import SandboxSpec
-from orchard_core.types.task import Task
-from orchard_core.types.tool import ToolCall, ToolResult
+from orchard_core.types.tool import ToolCall
 
 PATIENCE_S = 60.0
 FAILED = {StopReason.MODEL_ERROR, StopReason.ERROR, StopReason.BUDGET, StopReason.CONTEXT_LIMIT}
 """How a run may say that its model could not be had."""
 
 
-class HarnessSuite(ProvidedSuite):
+class HarnessSuite(ToolTests):
     """Subclasses give the fixture `harness`, and `make_provider` where it needs a real sandbox:
 
     class TestMine(HarnessSuite):
@@ -38,35 +31,6 @@ class HarnessSuite(ProvidedSuite):
         def harness(self):
             return MyHarness()
     """
-
-    native_calls: ClassVar[bool] = True
-    """The model's tool calls are native ones, as the fake model writes them."""
-
-    @pytest_asyncio.fixture
-    async def spec(self, harness: Harness) -> SandboxSpec:
-        """What sandboxes are made of: what the harness needs shown inside is."""
-        return SandboxSpec(mounts=tuple(await mounts_of(harness)))
-
-    @pytest_asyncio.fixture
-    async def sandbox(self, provider: SandboxProvider, spec: SandboxSpec) -> AsyncIterator[Sandbox]:
-        """One sandbox."""
-        async with await provider.create(spec) as made:
-            yield made
-
-    @pytest_asyncio.fixture
-    async def stage(self, harness: Harness) -> AsyncIterator[Stage]:
-        """A gateway before which the harness plays."""
-        async with stage(harness) as made:
-            yield made
-
-    @pytest.fixture
-    def able(self, harness: Harness) -> HarnessCapabilities:
-        """What the harness claims."""
-        return harness.capabilities
-
-    def task(self, name: str = "one", instruction: str = "Write 42 into answer.txt.") -> Task:
-        """A task for the suite."""
-        return Task(id=name, taskset="suite", instruction=instruction, digest=name)
 
     async def test_it_is_what_the_contract_names(self, harness: Harness) -> None:
         """Reports and resume rely on name and version: both are there and stay the same."""
@@ -263,74 +227,3 @@ class HarnessSuite(ProvidedSuite):
         key = played.session.endpoint.api_key
         assert key not in played.result.model_dump_json()
         assert not any(key.encode() in data for data in played.result.artifacts.values())
-
-    async def test_a_tasks_tool_is_called_and_heard(
-        self, stage: Stage, sandbox: Sandbox, able: HarnessCapabilities
-    ) -> None:
-        """The task's tools are why it was chosen: call them once each time, and show what they gave."""
-        self._need_tools(able)
-        tool = FakeTool(act=lambda args: ToolResult.text(f"heard {args['words']} loudly"))
-        model = FakeModel([FakeReply.call("echo", words="ping-7")])
-        played = await stage.play(self.task(), sandbox, model, tools=[tool], limits=Limits(turns=4))
-        assert tool.calls == [{"words": "ping-7"}]
-        assert as_json("heard ping-7 loudly") in played.heard
-
-    async def test_several_calls_in_a_turn_run_in_order(
-        self, stage: Stage, sandbox: Sandbox, able: HarnessCapabilities
-    ) -> None:
-        """Models send calls in the order they mean: run each once, in that order, and answer each."""
-        self._need_tools(able)
-        tool = FakeTool()
-        calls = tuple(
-            ToolCall(id=f"c{n}", name="echo", arguments=f'{{"words": "number-{n}"}}') for n in range(3)
-        )
-        played = await stage.play(
-            self.task(), sandbox, FakeModel([FakeReply(calls=calls)]), tools=[tool], limits=Limits(turns=4)
-        )
-        assert [call["words"] for call in tool.calls] == ["number-0", "number-1", "number-2"]
-        assert [f"c{n}" for n in range(3) if f'"c{n}"' not in played.heard] == []
-
-    async def test_a_tools_error_is_shown_and_the_run_goes_on(
-        self, stage: Stage, sandbox: Sandbox, able: HarnessCapabilities
-    ) -> None:
-        """A failed call is something to learn from: show its text, keep going."""
-        self._need_tools(able)
-        tool = FakeTool(act=lambda args: ToolResult.text("no such page: try /home", is_error=True))
-        model = FakeModel([FakeReply.call("echo", words="a"), FakeReply.call("echo", words="b")])
-        played = await stage.play(self.task(), sandbox, model, tools=[tool], limits=Limits(turns=6))
-        assert len(tool.calls) == 2
-        assert "no such page: try /home" in played.heard
-
-    async def test_a_tool_that_ends_the_episode_ends_it(
-        self, stage: Stage, sandbox: Sandbox, able: HarnessCapabilities
-    ) -> None:
-        """`ends` is the task's own word: stop with SUBMITTED and its answer, ask no more."""
-        self._need_tools(able)
-        final = ToolResult(content=(Text(text="bye"),), ends=True, answer="the end")
-        tool = FakeTool("finish_task", act=lambda args: final)
-        model = FakeModel([FakeReply.call("finish_task", words="x")] * 3)
-        played = await stage.play(self.task(), sandbox, model, tools=[tool], limits=Limits(turns=4))
-        assert len(tool.calls) == 1
-        assert (played.result.stop, played.result.answer) == (StopReason.SUBMITTED, "the end")
-        assert len(played.trajectory.calls) == 1
-
-    async def test_pictures_are_shown_where_claimed(
-        self, stage: Stage, sandbox: Sandbox, able: HarnessCapabilities
-    ) -> None:
-        """`images` promises that a screenshot reaches the model: send the picture, not a note about it."""
-        self._need_tools(able)
-        if not able.images:
-            pytest.skip("it shows no pictures, and says so")
-        tool = FakeTool(act=lambda args: ToolResult(content=(Image(data=_PIXEL),)))
-        model = FakeModel([FakeReply.call("echo", words="look")])
-        played = await stage.play(self.task(), sandbox, model, tools=[tool], limits=Limits(turns=4))
-        assert base64.b64encode(_PIXEL).decode() in played.heard
-
-    def _need_tools(self, able: HarnessCapabilities) -> None:
-        if able.tools is not ToolUse.NATIVE or not self.native_calls:
-            pytest.skip(f"it takes tools by {able.tools.value}, not by the fake model's native calls")
-
-
-_PIXEL = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
