@@ -1,7 +1,8 @@
-"""`orchard report`: what runs say, as Markdown or JSON."""
+"""`orchard report`: what runs and matrices say, as a page to look at, Markdown or JSON."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,39 +11,131 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from orchard_core.evals.matrix_report import MatrixReport
+
+
+class Format(StrEnum):
+    """What is written."""
+
+    MARKDOWN = "md"
+    JSON = "json"
+    HTML = "html"
+
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run directories.", show_default=False)],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH", help="Run or matrix directories.", show_default=False)
+    ],
+    as_html: Annotated[
+        bool,
+        typer.Option(
+            "--html", help="Write report.html, and report.json and report.md beside it, into the directory."
+        ),
+    ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file instead of stdout.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write to this file instead; a name that ends in .html, .json or .md says what.",
+        ),
     ] = None,
+    trajectories: Annotated[
+        bool,
+        typer.Option("--trajectories", help="With HTML: a page for each rollout, in a folder beside it."),
+    ] = False,
     threshold: Annotated[float, typer.Option(help="A score of at least this has passed.")] = 1.0,
     compare: Annotated[
         bool, typer.Option("--compare", help="Say how each later run differs from the first, and why.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of Markdown.")] = False,
 ) -> None:
-    """Print a report of one or more runs.
+    """Report on runs and matrices: Markdown on stdout, or one HTML file.
 
-    pass@1 and pass@k with confidence intervals, outcomes, turns, tokens, cost, time. It works while a run
-    is going on.
+    pass@1 and pass@k with confidence intervals, paired differences, outcomes, turns, tokens, cost, time. It
+    works while a run is going on. The HTML needs no network and can be shared as it is.
     """
     import sys
 
     from orchard_core.cli.output import err
 
-    text = render(runs, threshold=threshold, compared=compare, as_json=as_json)
+    form = _format(output, as_html=as_html, as_json=as_json)
+    if form is Format.HTML:
+        target = output or _beside(paths)
+        _write_page(paths, target, threshold=threshold, trajectories=trajectories)
+        return
+    if trajectories:
+        raise typer.BadParameter("goes with --html", param_hint="--trajectories")
+    text = render(paths, threshold=threshold, compared=compare, as_json=form is Format.JSON)
     if output is None:
         sys.stdout.write(text)
     else:
-        _write(output, text)
+        from orchard_core.evals.html.files import write_text
+
+        write_text(output, text)
         err(f"wrote {output}")
+
+
+def _format(output: Path | None, *, as_html: bool, as_json: bool) -> Format:
+    if as_html and as_json:
+        raise typer.BadParameter("--html writes JSON, too: leave --json out", param_hint="--html")
+    if as_html:
+        return Format.HTML
+    suffix = output.suffix.lower() if output else ""
+    if as_json or suffix == ".json":
+        return Format.JSON
+    return Format.HTML if suffix in {".html", ".htm"} else Format.MARKDOWN
+
+
+def _beside(paths: Sequence[Path]) -> Path:
+    """In the run or matrix itself; of several in the working directory."""
+    return (paths[0] if len(paths) == 1 else Path()) / "report.html"
+
+
+def _write_page(paths: Sequence[Path], target: Path, *, threshold: float, trajectories: bool) -> None:
+    from orchard_core.cli.output import err
+    from orchard_core.evals.html.files import write_html, write_text
+    from orchard_core.evals.html.svg import INSTALL, can_draw
+    from orchard_core.evals.matrix_markdown import matrix_markdown
+
+    found = matrix(paths, threshold=threshold)
+    written = write_html(found, target, trajectories=trajectories)
+    write_text(target.with_suffix(".json"), found.model_dump_json(indent=1) + "\n")
+    write_text(target.with_suffix(".md"), matrix_markdown(found))
+    err(f"wrote {target}, and {target.stem}.json and {target.stem}.md beside it")
+    if trajectories:
+        err(f"wrote {written.pages} transcripts to {target.with_name(f'{target.stem}-rollouts')}")
+    for message in written.unreadable:
+        err(message, fg="yellow")
+    if not can_draw():
+        err(f"the charts are left out, their tables are there; for charts: {INSTALL}", fg="yellow")
+
+
+def matrix(paths: Sequence[Path], *, threshold: float) -> MatrixReport:
+    """All of them as one matrix. Raises RunNotFound."""
+    from orchard_core.evals.join import join
+    from orchard_core.evals.matrix import build_matrix
+
+    return join([build_matrix(path, threshold=threshold) for path in paths])
 
 
 def render(
     paths: Sequence[Path], *, threshold: float = 1.0, compared: bool = False, as_json: bool = False
 ) -> str:
-    """The report. Raises RunNotFound."""
+    """Markdown or JSON: of runs, one after the other; of matrices, as one. Raises RunNotFound."""
+    from orchard_core.rollout.matrix.plan import is_matrix
+
+    if not any(map(is_matrix, paths)):
+        return _runs(paths, threshold=threshold, compared=compared, as_json=as_json)
+    from orchard_core.evals.matrix_markdown import matrix_markdown
+
+    if compared:
+        raise typer.BadParameter("compares runs: name the cells' directories", param_hint="--compare")
+    found = matrix(paths, threshold=threshold)
+    return found.model_dump_json(indent=2) + "\n" if as_json else matrix_markdown(found)
+
+
+def _runs(paths: Sequence[Path], *, threshold: float, compared: bool, as_json: bool) -> str:
     import json
 
     from orchard_core.evals.compare import compare
@@ -60,13 +153,3 @@ def render(
         "comparisons": [each.model_dump(mode="json") for each in comparisons],
     }
     return json.dumps(document, indent=2) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    from orchard_core.errors import ConfigError
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"the report cannot be written: {error}", hint="choose another --output") from error

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from orchard_core.evals.html.view import CellView
 from orchard_core.evals.matrix_report import PairedDifference
+from orchard_core.evals.significant import is_significant
 
-SIGNIFICANT = 0.05
-"""A corrected p-value below this is called a difference."""
 SHOWN = 15
 """Pairs in the first table, unless more are significant."""
 
@@ -28,7 +27,7 @@ class Pair:
     @property
     def held(self) -> bool:
         """It is significant after correction."""
-        return is_held(self.found)
+        return is_significant(self.found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +38,6 @@ class Ranked:
     """The clearest ones."""
     rest: Sequence[Pair]
     """The others, none of them significant."""
-
-
-def is_held(found: PairedDifference) -> bool:
-    """It is significant after correction."""
-    return found.p_adjusted is not None and found.p_adjusted < SIGNIFICANT
 
 
 def ranked(differences: Sequence[PairedDifference], cells: Sequence[CellView]) -> Ranked:

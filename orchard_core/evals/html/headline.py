@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchard_core.evals.html import words
-from orchard_core.evals.html.differences import SIGNIFICANT, is_held
 from orchard_core.evals.html.verdict import Verdict
 from orchard_core.evals.html.view import CellView
 from orchard_core.evals.matrix_report import MatrixReport
+from orchard_core.evals.significant import SIGNIFICANT, is_significant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ def _best(cells: Sequence[CellView]) -> Tile:
 
 
 def _differences(report: MatrixReport) -> Tile:
-    held = sum(map(is_held, report.differences))
+    held = sum(map(is_significant, report.differences))
     note = f"of {words.plural(len(report.differences), 'pair')} differ at p < {SIGNIFICANT:g}, corrected"
     return Tile(label="Differences that hold", figure=str(held), notes=(note,))
 
