@@ -149,11 +149,33 @@ def rollout() -> str:
     return "\n".join(["| field | what it is |", "| --- | --- |", *lines, ""])
 
 
+def suites() -> str:
+    """Every rule of every contract suite, as `orchard check` links to it."""
+    from orchard_core.testing.check.finding import title
+    from orchard_core.testing.check.subject import Subject
+    from orchard_core.testing.check.suites import suite_of
+    from orchard_core.types.plugin import PluginKind
+
+    parts = []
+    for kind in PluginKind:
+        suite = suite_of(Subject(kind=kind, spec="x"))
+        names = dict.fromkeys(_test_names(suite))
+        rules = [f"#### {kind.value}: {title(name)}\n\n{_doc(getattr(suite, name))}\n" for name in names]
+        parts.append(f"### {kind.value}\n\n" + "\n".join(rules))
+    return "\n".join(parts)
+
+
+def _test_names(suite: type) -> Iterator[str]:
+    """In the order in which they stand in the suite, base classes in their order."""
+    for base in suite.__mro__:
+        yield from (name for name in vars(base) if name.startswith("test_"))
+
+
 def _fields(kind: Any) -> dict[str, Any]:
     return getattr(kind, "model_fields", {})
 
 
-def _doc(kind: type) -> str:
+def _doc(kind: Any) -> str:
     return " ".join((kind.__doc__ or "").split())
 
 
@@ -166,6 +188,7 @@ _WRITERS: dict[str, Callable[[], str]] = {
     "recipe": recipe,
     "journal": journal,
     "rollout": rollout,
+    "suites": suites,
 }
 
 

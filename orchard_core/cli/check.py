@@ -31,6 +31,7 @@ def check(
         str, typer.Option(help="Provider of the sandboxes it is tried in; fake: plain subprocesses.")
     ] = "local",
     policy: Annotated[str, typer.Option(help="For trainers: the model to start from.")] = "fake-policy",
+    only: Annotated[str, typer.Option(help="Only rules whose name holds this text.")] = "",
     quiet: Annotated[
         float, typer.Option(min=1, help="Seconds a test may take before it counts as hanging.")
     ] = 300.0,
@@ -50,7 +51,9 @@ def check(
     results = []
     for kind, spec in [named for subject in subjects for named in _named(catalog(), subject)]:
         checked = Checked(f"{kind}:{spec}")
-        asked: dict[str, object] = {"kind": kind, "spec": spec, "sandbox": sandbox, "policy": policy}
+        asked: dict[str, object] = {
+            "kind": kind, "spec": spec, "sandbox": sandbox, "policy": policy, "only": only
+        }  # fmt: skip
         if not as_json:
             _begin(checked)
         for found in follow({**asked, "options": options}, quiet_s=quiet):

@@ -17,6 +17,8 @@ from typing import IO
 from orchard_core.errors import PluginNotInstalled
 
 NEEDED = ("pytest", "pytest_asyncio")
+_START_S = 120.0
+"""For imports and collection, seconds: a plugin's may be heavy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +103,7 @@ def _findings(
     any_ended = False
     while True:
         try:
-            line = lines.get(timeout=quiet_s)
+            line = lines.get(timeout=quiet_s if running else max(quiet_s, _START_S))
         except queue.Empty:
             yield Found(test=running or "start", state="failed", seen=f"it said nothing for {quiet_s:g} s")
             return

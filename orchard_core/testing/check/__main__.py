@@ -30,14 +30,16 @@ _SEEN = 600
 class Reporter:
     """Prints what pytest tells."""
 
-    def __init__(self, kind: str, stream: TextIO) -> None:
-        self._kind = kind
+    def __init__(self, subject: Subject, stream: TextIO) -> None:
+        self._kind = subject.kind.value
+        self._only = subject.only.replace(" ", "_")
         self._stream = stream
         self._rules: dict[str, str] = {}
         self._said: set[str] = set()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Learn each test's rule from its docstring."""
+        """Keep what was asked for, and learn each test's rule from its docstring."""
+        items[:] = [item for item in items if self._only in item.name]
         for item in items:
             doc = getattr(getattr(item, "function", None), "__doc__", "") or ""
             self._rules[item.nodeid] = " ".join(doc.split())
@@ -104,7 +106,7 @@ def main() -> int:
         options = ["-c", str(place / "pytest.ini"), "--rootdir", home, "-p", "no:terminal"]
         options += ["-p", "no:cacheprovider", "-p", "pytest_asyncio.plugin"]
         options += ["-p", "orchard_core.testing.pytest_plugin", "--basetemp", str(place / "tmp")]
-        code = pytest.main([*options, str(module)], plugins=[Reporter(subject.kind.value, stream)])
+        code = pytest.main([*options, str(module)], plugins=[Reporter(subject, stream)])
     return 0 if code == pytest.ExitCode.OK else 1
 
 

@@ -23,3 +23,5 @@ class Subject(Record):
     """The provider whose sandboxes it is tried in; `fake` for plain subprocesses."""
     policy: str = "fake-policy"
     """For trainers: the model directory or name to start from."""
+    only: str = ""
+    """Run only tests whose name holds this text; empty: all."""
