@@ -11,8 +11,9 @@ from orchard_core.gateway.dialect import DialectCodec
 from orchard_core.gateway.dialects import BY_PATH, speaker
 from orchard_core.gateway.headers import Headers
 from orchard_core.gateway.http import Client, Receive, Scope, Send
+from orchard_core.gateway.messages.counting import COUNT
 from orchard_core.gateway.models_list import MODELS, model_named, models_of
-from orchard_core.gateway.serving import refuse, serve
+from orchard_core.gateway.serving import count, refuse, serve
 from orchard_core.gateway.session import Session
 from orchard_core.gateway.tools.asgi import serve_tools
 from orchard_core.gateway.tools.routes import serves_tools
@@ -44,14 +45,17 @@ class GatewayApp:
         spoken = BY_PATH.get(path)
         if spoken is not None and method == "POST":
             await self._work(scope, receive, send, spoken.native, partial(serve, spoken))
+        elif path == COUNT and method == "POST":
+            native = speaker(path)
+            await self._work(scope, receive, send, native, partial(count, native))
         elif serves_tools(path):
             await self._work(scope, receive, send, speaker(path), partial(_tools, scope))
         elif path == "/" and method == "HEAD":
             await http.send_json(send, 200, b"")  # whether anyone is there: no key is needed
         elif path == MODELS or path.startswith(f"{MODELS}/"):
             await self._models(scope, send)
-        elif spoken is not None:
-            await refuse(send, spoken.native, _wrong_method(path, method))
+        elif spoken is not None or path == COUNT:
+            await refuse(send, speaker(path), _wrong_method(path, method))
         else:
             served = ", ".join([*BY_PATH, MODELS])
             message = f"there is no {path[:200]} here; this gateway serves {served}"

@@ -76,6 +76,14 @@ class Upstream(Protocol):
         """Give back connections."""
 
 
+@runtime_checkable
+class TokenCounter(Protocol):
+    """What an upstream of the messages dialect may offer beside: its own count of a request's tokens."""
+
+    async def count_tokens(self, request: UpstreamRequest) -> bytes | None:
+        """The body of its answer; None: it does not count. Raises what `complete` raises."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext:
     """What a model may know of the session it is opened for; only scripted models look at it."""

@@ -9,9 +9,11 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from orchard_core.errors import ConfigError
+from orchard_core.gateway.chat.endpoint import ChatEndpoint
 from orchard_core.gateway.contract import SessionContext, Upstream
-from orchard_core.gateway.openai_upstream import OpenAIUpstream, Target
-from orchard_core.types.model import Price
+from orchard_core.gateway.endpoint import Endpoint, Target
+from orchard_core.gateway.remote import RemoteUpstream
+from orchard_core.types.model import Dialect, Price
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -39,6 +41,9 @@ class OpenAIConfig(BaseModel):
     """Time to reach the server, seconds."""
     idle_timeout_s: float = Field(default=300.0, gt=0)
     """A streamed answer may pause so long, seconds."""
+    dialects: frozenset[Dialect] | None = None
+    """Wire protocols the server speaks at `/chat/completions`, `/responses`, `/messages`: requests in them go
+    there untouched, others are put into chat. None: chat, and responses too for OpenAI itself."""
     token_ids: Literal["auto", "on", "off"] = "auto"  # noqa: S105 - not a password
     """Ask for token ids and log-probabilities: `auto` goes without when the server refuses, `on` fails."""
     headers: dict[str, SecretStr] = Field(default_factory=dict)
@@ -52,21 +57,31 @@ class OpenAIModel:
         """Raises ConfigError for an unusable URL or a missing key."""
         self._config = config
         base = (config.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL).rstrip("/")
-        parts = urlsplit(base)
-        if not _has_port(parts) or parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(
-                f"the base URL {base!r} of the model {config.model!r} is not an http(s) URL",
-                hint="such as http://127.0.0.1:8000/v1",
-            )
-        self._upstream = OpenAIUpstream(
+        parts = checked_url(base, config.model)
+        key = self._key(parts.hostname or "")
+        spoken = config.dialects or _usual(parts.hostname or "")
+        endpoints = {dialect: self._endpoint(f"{base}{_PATHS[dialect]}", dialect, key) for dialect in spoken}
+        counter = self._plain(f"{base}{_PATHS[Dialect.MESSAGES]}/count_tokens", Dialect.MESSAGES, key)
+        self._upstream = RemoteUpstream(endpoints, counter if Dialect.MESSAGES in spoken else None)
+
+    def _endpoint(self, url: str, dialect: Dialect, key: str) -> ChatEndpoint | Endpoint:
+        plain = self._plain(url, dialect, key)
+        return ChatEndpoint(plain, self._config.token_ids) if dialect is Dialect.CHAT else plain
+
+    def _plain(self, url: str, dialect: Dialect, key: str) -> Endpoint:
+        config = self._config
+        own = {name: value.get_secret_value() for name, value in config.headers.items()}
+        bearer = {"Authorization": f"Bearer {key}"} if key else {}
+        # Servers of Anthropic's dialect look for the key there, too.
+        extra = {"x-api-key": key} if key and dialect is Dialect.MESSAGES else {}
+        return Endpoint(
             Target(
-                url=f"{base}/chat/completions",
-                key=self._key(parts.hostname),
-                headers={name: value.get_secret_value() for name, value in config.headers.items()},
+                url=url,
+                secrets=frozenset({key, *own.values()}),
+                headers={**bearer, **extra, **own},
                 timeout_s=config.timeout_s,
                 connect_timeout_s=config.connect_timeout_s,
                 idle_timeout_s=config.idle_timeout_s,
-                ids=config.token_ids,
             )
         )
 
@@ -104,6 +119,30 @@ class OpenAIModel:
     async def close(self) -> None:
         """Close the connections."""
         await self._upstream.close()
+
+
+_PATHS = {
+    Dialect.CHAT: "/chat/completions",
+    Dialect.RESPONSES: "/responses",
+    Dialect.MESSAGES: "/messages",
+}
+
+
+def _usual(host: str) -> frozenset[Dialect]:
+    """What a server speaks of which nothing is said."""
+    more = {Dialect.RESPONSES} if host == "api.openai.com" else set()
+    return frozenset({Dialect.CHAT, *more})
+
+
+def checked_url(base: str, model: str) -> SplitResult:
+    """The parts of a server's URL. Raises ConfigError for one that is not http(s)."""
+    parts = urlsplit(base)
+    if not _has_port(parts) or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(
+            f"the base URL {base!r} of the model {model!r} is not an http(s) URL",
+            hint="such as http://127.0.0.1:8000/v1",
+        )
+    return parts
 
 
 def _has_port(parts: SplitResult) -> bool:

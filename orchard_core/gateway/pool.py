@@ -53,9 +53,12 @@ class Pool:
         ]
         return "\r\n".join(lines).encode("latin-1")
 
-    def post(self, body: bytes) -> Post:
-        """One exchange, not begun yet."""
-        return Post(self, b"%b\r\nContent-Length: %d\r\n\r\n%b" % (self._head, len(body), body))
+    def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> Post:
+        """One exchange, not begun yet, with further headers."""
+        head = self._head
+        if headers:
+            head += "".join(f"\r\n{name}: {value}" for name, value in headers.items()).encode("latin-1")
+        return Post(self, b"%b\r\nContent-Length: %d\r\n\r\n%b" % (head, len(body), body))
 
     def keep(self, connection: Connection) -> None:
         """An exchange is over: another may use its connection."""

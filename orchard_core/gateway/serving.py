@@ -15,6 +15,7 @@ from orchard_core.gateway.faults import Fault
 from orchard_core.gateway.headers import Headers
 from orchard_core.gateway.http import Client, Send
 from orchard_core.gateway.json_text import JsonFault
+from orchard_core.gateway.messages.counting import counted
 from orchard_core.gateway.session import Session
 
 
@@ -34,7 +35,7 @@ async def serve(
     try:
         request = codec.request(body, session.conversation)
     except JsonFault as fault:
-        await refuse(send, codec, faults.invalid(f"the request cannot be read: {fault}"))
+        await refuse(send, codec, _unread(fault))
         return
     if request.model != session.endpoint.model:
         message = f"this key serves the model {session.endpoint.model!r}, not {request.model[:200]!r}"
@@ -51,6 +52,24 @@ async def serve(
         await (_stream(call, send) if request.stream else _whole(call, send))
     finally:
         client.watch(None)
+
+
+async def count(
+    native: DialectCodec, session: Session, body: bytes, headers: Headers, client: Client, send: Send
+) -> None:
+    """Answer how many tokens a request has."""
+    try:
+        answer = await counted(session, body, headers.dialect)
+    except JsonFault as fault:
+        await refuse(send, native, _unread(fault))
+    except ModelError as error:
+        await refuse(send, native, faults.of(error))
+    else:
+        await http.send_json(send, 200, answer)
+
+
+def _unread(fault: JsonFault) -> Fault:
+    return faults.invalid(f"the request cannot be read: {fault}")
 
 
 def _no_way(session: Session, spoken: Spoken) -> Fault:

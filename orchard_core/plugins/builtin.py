@@ -74,6 +74,13 @@ def orchard_models() -> list[Descriptor]:
             argument="model",
         ),
         Descriptor(
+            name="anthropic",
+            summary="Anthropic's models, such as anthropic:claude-sonnet-4-5",
+            factory="orchard_core.gateway.anthropic:AnthropicModel",
+            config="orchard_core.gateway.anthropic:AnthropicConfig",
+            argument="model",
+        ),
+        Descriptor(
             name="oracle",
             summary="plays the task's known solution, one command a turn",
             factory=f"{scripted}:OracleModel",

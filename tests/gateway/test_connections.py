@@ -18,6 +18,7 @@ from orchard_core.gateway.listener import Listener
 from orchard_core.gateway.openai import OpenAIConfig, OpenAIModel
 from orchard_core.gateway.pool import Pool
 from orchard_core.plugins.lookup import load_model
+from orchard_core.types.model import Dialect
 
 from .conftest import Open
 from .model_server import ModelServer, chunk, streams
@@ -37,7 +38,8 @@ def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_keys_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env-secret")
     config = OpenAIConfig(model="m", api_key="sk-given-secret", headers={"X-Team": "hidden-team"})  # type: ignore[arg-type, dict-item]
-    shown = repr(config) + config.model_dump_json() + repr(OpenAIModel(config)._upstream._target)
+    target = OpenAIModel(config)._plain("http://x/v1", Dialect.CHAT, "sk-given-secret")._target
+    shown = repr(config) + config.model_dump_json() + repr(target)
     assert "secret" not in shown
     assert "hidden" not in shown
 
