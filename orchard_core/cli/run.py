@@ -12,6 +12,7 @@ from orchard_core.cli import run_flags as flag
 def run(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     source: flag.Source = "",
     harness: flag.Harness = None,
+    harness_config: flag.HarnessConfig = None,
     model: flag.Model = None,
     base_url: flag.BaseUrl = None,
     sandbox: flag.Sandbox = None,
@@ -43,9 +44,9 @@ def run(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     without a score.
     """
     flags = flag.Flags(
-        source=source, harness=harness, model=model, base_url=base_url, sandbox=sandbox, task=task,
-        limit=limit, attempts=attempts, concurrency=concurrency, seed=seed, out=out,
-        allow_host_fallback=allow_host_fallback,
+        source=source, harness=harness, harness_config=harness_config, model=model, base_url=base_url,
+        sandbox=sandbox, task=task, limit=limit, attempts=attempts, concurrency=concurrency, seed=seed,
+        out=out, allow_host_fallback=allow_host_fallback,
         options={"taskset": taskset_option, "harness": harness_option, "model": model_option,
                  "sandbox": sandbox_option},
         limits={"turns": max_turns, "calls": max_calls, "tokens": max_tokens, "cost_usd": max_cost,

@@ -50,6 +50,14 @@ HarnessOption = Annotated[
     Pairs,
     typer.Option(metavar="NAME=VALUE", help="An option of the harness. Repeatable.", rich_help_panel=_WHAT),
 ]
+HarnessConfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="The harness's own configuration, such as swebench.yaml for miniswe.",
+        rich_help_panel=_WHAT,
+    ),
+]
 ModelOption = Annotated[
     Pairs,
     typer.Option(metavar="NAME=VALUE", help="An option of the model. Repeatable.", rich_help_panel=_WHAT),
@@ -120,6 +128,8 @@ class Flags:
     """--harness"""
     model: str | None
     """--model"""
+    harness_config: str | None
+    """--harness-config"""
     base_url: str | None
     """--base-url"""
     sandbox: str | None
@@ -173,12 +183,15 @@ class Flags:
         fields = {name: value for name, value in plain.items() if value is not None}
         if limits:
             fields["limits"] = limits
-        return self._with_base_url(fields)
-
-    def _with_base_url(self, fields: dict[str, Any]) -> dict[str, Any]:
-        if self.base_url is None:
-            return fields
-        options = fields.setdefault("model_options", {})
-        if options.setdefault("base_url", self.base_url) != self.base_url:
-            raise ConfigError("--base-url and --model-option base_url= differ", hint="give one of them")
+        _also(fields, "model", "base_url", self.base_url, "--base-url")
+        _also(fields, "harness", "config_file", self.harness_config, "--harness-config")
         return fields
+
+
+def _also(fields: dict[str, Any], part: str, option: str, value: str | None, flag: str) -> None:
+    """A flag of its own for an option that many parts of its kind have. Raises ConfigError for two values."""
+    if value is None:
+        return
+    options = fields.setdefault(f"{part}_options", {})
+    if options.setdefault(option, value) != value:
+        raise ConfigError(f"{flag} and --{part}-option {option}= differ", hint="give one of them")

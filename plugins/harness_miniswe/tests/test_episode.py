@@ -136,6 +136,7 @@ async def test_templates_see_the_sandbox_s_own_system(play: Play) -> None:
     assert machine
 
 
+@pytest.mark.parametrize("sandbox", ["local"], indirect=True)  # one config sources the home's .bashrc
 @pytest.mark.parametrize("config", CONFIGS)
 async def test_every_config_it_ships_is_usable_as_it_is(play: Play, config: str) -> None:
     model = yaml.safe_load((builtin_config_dir / config).read_text())["model"]

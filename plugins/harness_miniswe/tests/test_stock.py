@@ -19,6 +19,8 @@ from orchard_core.testing import FakeModel, FakeReply
 
 from .conftest import REAL, bash, submit
 
+pytestmark = pytest.mark.slow  # litellm takes many seconds to import
+
 TASK = "Tabs\there, é and {{ braces }}."
 TOOLS = [
     bash("printf 'one\\n'; printf 'two\\n' >&2; printf three"),
