@@ -1,0 +1,114 @@
+"""Programs from npm, installed once where every run finds them."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import logging
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchard_core.errors import ConfigError
+
+_LOG = logging.getLogger("orchard.harness")
+_ARCH = {"x86_64": "x64", "aarch64": "arm64"}
+_INSTALL_S = 900.0
+_GET_NODE = "install Node.js 20 or newer with npm: from nodejs.org, or your system's packages nodejs and npm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NpmTree:
+    """Packages in a directory of their own in the user's cache."""
+
+    packages: tuple[str, ...]
+    """Each `NAME@VERSION`, exactly."""
+
+    async def path(self) -> Path:
+        """The directory; made when it is not there, by one process however many ask.
+
+        No script of any package is run. Raises ConfigError when npm is missing or fails.
+        """
+        return await asyncio.to_thread(self._path)
+
+    def _path(self) -> Path:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "orchard/npm")
+        name = "+".join(package.replace("/", "-").lstrip("@") for package in self.packages)
+        target = cache / name
+        if target.is_dir():
+            return target
+        cache.mkdir(parents=True, exist_ok=True)
+        with (cache / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not target.is_dir():
+                self._install(target)
+        return target
+
+    def _install(self, target: Path) -> None:
+        _LOG.warning("installing %s into %s, once", " ".join(self.packages), target)
+        with tempfile.TemporaryDirectory(dir=target.parent, ignore_cleanup_errors=True) as made:
+            tree = Path(made, "tree")
+            tree.mkdir(mode=0o755)
+            self._run_npm(tree)
+            for package in self.packages:
+                _check_version(tree, package)
+            tree.rename(target)
+
+    def _run_npm(self, tree: Path) -> None:
+        npm = shutil.which("npm")
+        if npm is None:
+            raise ConfigError(f"{self.packages[0]} is installed by npm, which is not here", hint=_GET_NODE)
+        quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+        command = (npm, "install", "--prefix", str(tree), *quiet, *self.packages)
+        try:
+            ran = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=_INSTALL_S,
+                check=False,
+                stdin=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ConfigError(
+                f"npm did not install {self.packages[0]} within {_INSTALL_S:g} s",
+                hint="see that a registry can be reached, as with `npm ping`",
+            ) from error
+        if ran.returncode:
+            raise ConfigError(
+                f"npm could not install {' '.join(self.packages)}: {ran.stderr.strip()[-1000:]}",
+                hint="see that a registry can be reached, as with `npm ping`",
+            )
+
+
+def _check_version(tree: Path, package: str) -> None:
+    """npm takes an older release, without a word, when one does not fit this Node.js."""
+    name, _, version = package.rpartition("@")
+    got = json.loads((tree / "node_modules" / name / "package.json").read_text())["version"]
+    if got != version:
+        raise ConfigError(f"npm installed {name} {got} in place of {version}", hint=_GET_NODE)
+
+
+def find_program(tree: Path, pattern: str) -> str:
+    """A path below a tree: `{arch}` stands for x64 or arm64, `*` for anything, and the last match counts.
+    Raises ConfigError when this kind of machine has none."""
+    found = sorted(tree.glob(pattern.format(arch=_ARCH.get(platform.machine(), platform.machine()))))
+    if not found:
+        raise ConfigError(
+            f"there is no {pattern} in {tree}",
+            hint="its packages are not made for this kind of machine; or remove it to install anew",
+        )
+    return str(found[-1].relative_to(tree))
+
+
+def host_node() -> str:
+    """The host's own Node.js. Raises ConfigError."""
+    node = shutil.which("node")
+    if node is None:
+        raise ConfigError("this program runs on Node.js, which is not here", hint=_GET_NODE)
+    return str(Path(node).resolve())

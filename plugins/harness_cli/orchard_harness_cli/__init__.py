@@ -1,0 +1,3 @@
+"""Coding CLIs as harnesses, inside the sandbox."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,60 @@
+"""What every harness must do: the real CLIs, in real sandboxes."""
+
+from __future__ import annotations
+
+import pytest
+from orchard_harness_cli.config import CliConfig
+from orchard_harness_cli.harness import Cli
+
+from orchard_core import Harness, SandboxProvider, SandboxUnavailable, load_provider
+from orchard_core.testing import HarnessSuite, skip_without_isolation
+
+
+class CliSuite(HarnessSuite):
+    """The suite in the local provider, for programs cannot be shown inside any lesser one."""
+
+    cli: str
+
+    @pytest.fixture
+    def harness(self) -> Harness:
+        """The harness as it is by default."""
+        return Cli(CliConfig(cli=self.cli))
+
+    async def make_provider(self) -> SandboxProvider:
+        """The local one."""
+        provider = load_provider("local")
+        try:
+            await provider.capabilities()
+        except SandboxUnavailable as error:
+            skip_without_isolation(error)
+        return provider
+
+
+class TestPi(CliSuite):
+    """pi, in every run."""
+
+    cli = "pi"
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+class TestOpencode(CliSuite):
+    """opencode."""
+
+    cli = "opencode"
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+class TestCodex(CliSuite):
+    """codex."""
+
+    cli = "codex"
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+class TestClaude(CliSuite):
+    """claude."""
+
+    cli = "claude"
