@@ -8,7 +8,20 @@ from typing import Annotated
 import typer
 
 from orchard_core import __version__
-from orchard_core.cli import check, demo, doctor, matrix, new, plugins, report, run, runs, show, tasks
+from orchard_core.cli import (
+    check,
+    demo,
+    doctor,
+    matrix,
+    new,
+    plugins,
+    regrade,
+    report,
+    run,
+    runs,
+    show,
+    tasks,
+)
 from orchard_core.cli.border import DEBUG_VARIABLE
 from orchard_core.cli.group import OrchardGroup, SectionedCommand
 
@@ -30,6 +43,7 @@ app.command("demo", cls=SectionedCommand, rich_help_panel=_RUN)(demo.demo)
 app.command("run", cls=SectionedCommand, rich_help_panel=_RUN)(run.run)
 app.command("matrix", cls=SectionedCommand, rich_help_panel=_RUN)(matrix.matrix)
 app.command("doctor", cls=SectionedCommand, rich_help_panel=_RUN)(doctor.doctor)
+app.command("regrade", cls=SectionedCommand, rich_help_panel=_RUN)(regrade.regrade)
 app.command("show", cls=SectionedCommand, rich_help_panel=_LOOK)(show.show)
 app.command("report", cls=SectionedCommand, rich_help_panel=_LOOK)(report.report)
 app.add_typer(runs.app, name="runs", rich_help_panel=_LOOK)

@@ -1,4 +1,4 @@
-"""`orchard runs list` and `orchard runs reap`: the runs under a directory, and what dead ones left behind."""
+"""`orchard runs`: the runs under a directory, how two differ, and what dead ones left behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from orchard_core.rollout.store.run import Run
 
 app = typer.Typer(
-    help="List runs, or clean up after runs that were killed.", no_args_is_help=True, rich_markup_mode=None
+    help="List runs, compare two, or clean up after runs that were killed.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -30,15 +32,35 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the runs under a directory, newest first."""
-    from orchard_core.cli.output import err, print_json, print_table
+    from orchard_core.cli.output import err, out, print_json
 
     rows = [_facts(run) for run in found(root)]
     if as_json:
         print_json(list(rows))
         return
-    head = ("RUN", "TASKS", "HARNESS", "MODEL", "DONE", "SCORE", "STARTED")
-    print_table(head, [_cells(row) for row in rows])
+    for line in _listed(rows):
+        out(line)
     err(f"{len(rows)} runs under {root}")
+
+
+def _listed(rows: list[dict[str, JsonValue]]) -> list[str]:
+    """A table where it fits; else two lines a run, so that no name is broken."""
+    import sys
+    from shutil import get_terminal_size
+
+    from orchard_core.cli.output import cells, table
+
+    head = ("RUN", "TASKS", "HARNESS", "MODEL", "DONE", "SCORE", "STARTED")
+    texts = [_cells(row) for row in rows]
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
+    whole = table(head, texts, width=None)
+    if width is None or max(map(cells, whole)) < width:
+        return whole
+    return [
+        line
+        for run, tasks, harness, model, done, score, started in texts
+        for line in (run, f"    {started}  {done} done  score {score}  {tasks} · {harness} · {model}")
+    ]
 
 
 def _cells(row: dict[str, JsonValue]) -> tuple[str, ...]:
@@ -81,6 +103,32 @@ def _facts(run: Run) -> dict[str, JsonValue]:
         "mean_score": mean,
         "started": started.astimezone().isoformat(timespec="seconds"),
     }
+
+
+@app.command("diff", cls=SectionedCommand)
+def diff(
+    left: Annotated[Path, typer.Argument(metavar="A", help="A run directory.", show_default=False)],
+    right: Annotated[Path, typer.Argument(metavar="B", help="Another.", show_default=False)],
+    threshold: Annotated[float, typer.Option(help="A score of at least this has passed.")] = 1.0,
+    as_json: AsJson = False,
+) -> None:
+    """Say how run B differs from run A: results by task, with significance, and what may be the reason.
+
+    Compared are configuration, versions, seeds, tasks and prompts. It reads the journals alone.
+    """
+    from shutil import get_terminal_size
+
+    from orchard_core.cli.output import out, print_json
+    from orchard_core.cli.runs_diff import diff_lines
+    from orchard_core.evals.diff import diff_runs
+    from orchard_core.rollout.store.run import open_run
+
+    found = diff_runs(open_run(left), open_run(right), threshold=threshold)
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return
+    for line in diff_lines(found, width=get_terminal_size().columns):
+        out(line)
 
 
 @app.command("reap", cls=SectionedCommand)

@@ -48,7 +48,7 @@ def test_version(orchard: Orchard) -> None:
 def test_help_names_every_command_in_its_section(orchard: Orchard) -> None:
     done = orchard("--help")
     assert done.returncode == Exit.OK
-    assert re.search(r"Run:\n  demo .*\n  run .*\n  doctor ", done.stdout)
+    assert re.search(r"Run:\n  demo .*\n  run .*\n  matrix .*\n  doctor .*\n  regrade ", done.stdout)
     assert re.search(r"Look at results:\n  show .*\n  report .*\n  runs ", done.stdout)
 
 

@@ -95,6 +95,12 @@ class Run:
             raise RunNotFound(f"{what} the id {name!r} in {self.root}", hint=f"orchard report {self.root}")
         return self.load(found[0])
 
+    def history(self, name: str) -> list[Finished]:
+        """Every line about a rollout that was finished, the newest last: each try, and each time it was
+        graded again. `load` gives the record of any of them."""
+        entries = JournalReader(self.root / "journal.jsonl").entries()
+        return [entry for entry in entries if isinstance(entry, Finished) and entry.id == name]
+
     def load(self, entry: Finished) -> Rollout:
         """The rollout a line points at. Raises RecordCorrupt."""
         return load_rollout(self.root, entry)
