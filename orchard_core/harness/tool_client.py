@@ -61,7 +61,7 @@ async def install_tool_client(sandbox: Sandbox, model: ModelEndpoint, tools: Seq
     if tools:
         program = await _program(sandbox, folder)
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items())
-        script = f'#!/bin/sh\n{settings} exec {shlex.quote(program)} tool "$@"\n'
+        script = f'#!/bin/sh\n{settings} exec {program} tool "$@"\n'
         await sandbox.write(path, script.encode(), mode=0o700)
     return ToolClient(path=path, env=env, instructions=_instructions(path, tools))
 
@@ -77,17 +77,21 @@ def _folder(sandbox: Sandbox) -> str:
 
 
 async def _program(sandbox: Sandbox, folder: str) -> str:
-    """The agent that is inside already, else one that is written there."""
-    try:
-        shown = await sandbox.exec([_AGENT_INSIDE, "tool", "version"], timeout=10)
-    except ExecError:
-        shown = None
-    if shown is not None and shown.ok and shown.stdout == _VERSION:
-        return _AGENT_INSIDE
+    """An agent that is inside already, else one that is written beside the command, as a shell word."""
+    shown = _AGENT_INSIDE if sandbox.capabilities.private_paths else str(agent_binary())
+    if await _is_client(sandbox, shown):
+        return shlex.quote(shown)
     machine = (await sandbox.exec("uname -m", timeout=10)).text.strip()
-    path = f"{folder}/agent"
-    await sandbox.write(path, agent_binary(machine or None).read_bytes(), mode=0o755)
-    return path
+    await sandbox.write(f"{folder}/agent", agent_binary(machine or None).read_bytes(), mode=0o755)
+    return '"${0%/*}/agent"'
+
+
+async def _is_client(sandbox: Sandbox, program: str) -> bool:
+    try:
+        told = await sandbox.exec([program, "tool", "version"], timeout=10)
+    except ExecError:
+        return False
+    return told.ok and told.stdout == _VERSION
 
 
 def _instructions(path: str, tools: Sequence[Tool]) -> str:
