@@ -141,7 +141,7 @@ def _facts(rollout: Rollout) -> dict[str, str]:
     return {
         "score": "none" if rollout.score is None else f"{rollout.score:g}",
         "ended": f"{rollout.outcome.value}, {rollout.attribution.value}",
-        "harness": f"{rollout.harness} {provenance.harness}",
+        "harness": f"{rollout.harness}, version {provenance.harness}",
         "model": rollout.model,
         "task set": rollout.task.taskset,
         "sandbox": f"{provenance.provider}, image {provenance.image}{fallback}",
