@@ -63,7 +63,7 @@ def orchard_harnesses() -> list[Descriptor]:
 
 @hookimpl
 def orchard_models() -> list[Descriptor]:
-    """Models behind an OpenAI-compatible URL, and models that follow a script."""
+    """Models behind an OpenAI-compatible URL or at any vendor, and models that follow a script."""
     scripted = "orchard_core.gateway.scripted"
     return [
         Descriptor(
@@ -79,6 +79,15 @@ def orchard_models() -> list[Descriptor]:
             factory="orchard_core.gateway.anthropic:AnthropicModel",
             config="orchard_core.gateway.anthropic:AnthropicConfig",
             argument="model",
+        ),
+        Descriptor(
+            name="litellm",
+            summary="any vendor through LiteLLM, such as litellm:anthropic/claude-sonnet-4-5",
+            factory="orchard_core.gateway.litellm.model:LiteLLMModel",
+            config="orchard_core.gateway.litellm.config:LiteLLMConfig",
+            argument="model",
+            requires=("litellm",),
+            extra="orchard-core[litellm]",
         ),
         Descriptor(
             name="oracle",
