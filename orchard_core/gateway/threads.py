@@ -10,8 +10,10 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from orchard_core.gateway.echo import same_answer
 from orchard_core.gateway.expand import conversations, prompts
+from orchard_core.gateway.prefixes import Prefixes
+from orchard_core.gateway.token_prefixes import TokenPrefixes
+from orchard_core.gateway.turns import followed, is_echo
 from orchard_core.types.model import ModelCall
 from orchard_core.types.sample import Untrained
 from orchard_core.types.trajectory import Trajectory
@@ -19,7 +21,7 @@ from orchard_core.types.trajectory import Trajectory
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Node:
-    """One call whose sampled ids and log-probabilities are known."""
+    """One call; its ids are empty unless they and their log-probabilities are known."""
 
     call: ModelCall
     """The record."""
@@ -30,7 +32,7 @@ class Node:
     messages: Sequence[str]
     """Content hashes of its request's messages."""
     spelled: bytes = b""
-    """Prompt and answer as bytes: prefixes are compared at memory speed."""
+    """Prompt and answer as bytes, empty where they are not known."""
     parent: Node | None = None
     """The call it continues."""
     drifted: bool = False
@@ -50,63 +52,90 @@ class Node:
         return self.call.index
 
 
-def graph(trajectory: Trajectory) -> list[Node]:
-    """All calls with known tokens, linked, in order. Raises RecordCorrupt."""
-    nodes = _nodes(trajectory)
-    for place, node in enumerate(nodes):
-        _link(trajectory, node, nodes[:place])
+def graph(trajectory: Trajectory, *, every: bool = False) -> list[Node]:
+    """All calls with known tokens, linked, in order. Raises RecordCorrupt.
+
+    With `every`, those without known tokens as well: their messages alone tell what they continue, and so
+    they do for a call that continues one of them.
+    """
+    nodes = _nodes(trajectory, every=every)
+    _link_tokens(trajectory, [node for node in nodes if node.spelled])
+    _link_messages(trajectory, nodes)
+    for node in nodes:
+        if node.parent is not None:
+            node.parent.children.append(node)
     _drop(nodes)
     for node in reversed(nodes):
         _choose_next(node)
     return nodes
 
 
-def _nodes(trajectory: Trajectory) -> list[Node]:
+def _nodes(trajectory: Trajectory, *, every: bool) -> list[Node]:
     messages, asked = conversations(trajectory), prompts(trajectory)
     nodes = []
     for call in trajectory.calls:
         sampled = call.completion_tokens
-        if call.index not in asked or not sampled or len(call.logprobs or ()) != len(sampled):
-            continue
-        prompt, answer = asked[call.index], array("q", sampled)
-        spelled = (prompt + answer).tobytes()
-        nodes.append(
-            Node(call=call, prompt=prompt, answer=answer, messages=messages[call.index], spelled=spelled)
-        )
+        said = messages[call.index]
+        if call.index in asked and sampled and len(call.logprobs or ()) == len(sampled):
+            prompt, answer = asked[call.index], array("q", sampled)
+            spelled = (prompt + answer).tobytes()
+            nodes.append(Node(call=call, prompt=prompt, answer=answer, messages=said, spelled=spelled))
+        elif every:
+            nodes.append(Node(call=call, prompt=array("q"), answer=array("q"), messages=said))
     return nodes
 
 
-def _link(trajectory: Trajectory, node: Node, earlier: Sequence[Node]) -> None:
-    best: tuple[int, bool, bool, int] | None = None
-    for other in earlier:
-        if _cancelled(other):
-            continue
-        rank = _rank(trajectory, other, node)
-        if rank is not None and (best is None or rank > best):
-            best, node.parent, node.drifted = rank, other, not rank[1]
-    if node.parent is not None:
-        node.parent.children.append(node)
+def _link_tokens(trajectory: Trajectory, nodes: Sequence[Node]) -> None:
+    earlier: TokenPrefixes[tuple[Node, bool]] = TokenPrefixes()
+    for node in nodes:
+        prompt = memoryview(node.spelled)[: len(node.prompt) * node.prompt.itemsize].tobytes()
+        for _, held in earlier.before(prompt):
+            ranks = [
+                (rank, other) for other, whole in held if (rank := _rank(trajectory, other, node, whole))
+            ]
+            if ranks:
+                best, node.parent = max(ranks, key=lambda ranked: ranked[0])
+                node.drifted = not best[0]
+                break
+        if not _cancelled(node):
+            asked, whole = len(node.prompt), len(node.prompt) + len(node.answer)
+            earlier.put(node.spelled, [(asked, (node, False)), (whole, (node, True))])
 
 
-def _rank(trajectory: Trajectory, other: Node, node: Node) -> tuple[int, bool, bool, int] | None:
-    """How well `node` continues `other`: tokens kept, whether exactly, whether the answer is sent back."""
-    whole = len(other.prompt) + len(other.answer)
-    if whole <= len(node.prompt) and node.spelled.startswith(other.spelled):
-        return whole, True, True, other.index
+def _rank(trajectory: Trajectory, other: Node, node: Node, whole: bool) -> tuple[bool, bool, int] | None:
+    """How well `node` continues `other`, whose whole tokens or else whose prompt stand at its front: whether
+    exactly, whether the answer is sent back."""
+    if whole:
+        return True, True, other.index
     kept = len(other.prompt)
-    if kept >= len(node.prompt) or node.prompt[:kept] != other.prompt:
+    if kept >= len(node.prompt):
         return None
     count = len(other.messages)
     if not other.messages or not node.messages:
         echoed = node.prompt[kept] == other.answer[0]
-        return (kept, False, True, other.index) if echoed else None
+        return (False, True, other.index) if echoed else None
     if count >= len(node.messages) or node.messages[:count] != other.messages:
         return None
     echo = trajectory.messages[node.messages[count]]
-    if echo.role != "assistant":
-        return None
-    answer = trajectory.messages.get(other.call.response or "")
-    return kept, False, answer is not None and same_answer(answer.raw, echo.raw), other.index
+    return (False, is_echo(trajectory, other.call, echo), other.index) if echo.role == "assistant" else None
+
+
+def _link_messages(trajectory: Trajectory, nodes: Sequence[Node]) -> None:
+    """Link what tokens cannot: where a call, or the one it follows, has none that are known."""
+    known = {node.index: node for node in nodes}
+    told: Prefixes[ModelCall] = Prefixes()
+    untold: Prefixes[ModelCall] = Prefixes()
+    for node in nodes:
+        if node.parent is None:
+            before = followed(trajectory, node.messages, untold if node.spelled else told)
+            if before is not None:
+                node.parent = known[before]
+                echo = trajectory.messages[node.messages[len(node.parent.messages)]]
+                node.drifted = not is_echo(trajectory, node.parent.call, echo)
+        if node.call.response is not None and not _cancelled(node):
+            told.put(node.messages, node.call)
+            if not node.spelled:
+                untold.put(node.messages, node.call)
 
 
 def _drop(nodes: Sequence[Node]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from orchard_core.gateway.echo import same_answer
 from orchard_core.gateway.expand import conversations
+from orchard_core.gateway.prefixes import Prefixes
 from orchard_core.types.model import Message, ModelCall
 from orchard_core.types.trajectory import Trajectory, Turn
 
@@ -19,12 +20,15 @@ def turns(trajectory: Trajectory) -> list[Turn]:
     sent = conversations(trajectory)
     follows: dict[int, int | None] = {}
     seen: dict[int, tuple[Message, ...]] = {}
-    for place, call in enumerate(trajectory.calls):
-        before = _followed(trajectory, sent, trajectory.calls[:place], call)
+    earlier: Prefixes[ModelCall] = Prefixes()
+    for call in trajectory.calls:
+        before = followed(trajectory, sent[call.index], earlier)
         follows[call.index] = before
         if before is not None and before not in seen:
             added = sent[call.index][len(sent[before]) + 1 :]
             seen[before] = tuple(trajectory.messages[key] for key in added)
+        if call.response is not None:
+            earlier.put(sent[call.index], call)
     last = [call.index for call in trajectory.calls if call.response is not None and call.index not in seen]
     if last and trajectory.last_observations:
         seen[last[-1]] = tuple(trajectory.messages[key] for key in trajectory.last_observations)
@@ -34,22 +38,18 @@ def turns(trajectory: Trajectory) -> list[Turn]:
     ]
 
 
-def _followed(
-    trajectory: Trajectory, sent: dict[int, tuple[str, ...]], earlier: Sequence[ModelCall], call: ModelCall
-) -> int | None:
+def followed(trajectory: Trajectory, mine: Sequence[str], earlier: Prefixes[ModelCall]) -> int | None:
     """The call with the longest request that stands at the front with an answer after it, preferably its
     own unchanged."""
-    mine = sent[call.index]
-    best: tuple[int, bool, int] | None = None
-    for other in earlier:
-        theirs = sent[other.index]
-        count = len(theirs)
-        if other.response is None or count >= len(mine) or mine[:count] != theirs:
-            continue
+    for count, calls in earlier.before(mine):
         echo = trajectory.messages[mine[count]]
-        if echo.role != "assistant":
-            continue
-        rank = (count, same_answer(trajectory.messages[other.response].raw, echo.raw), other.index)
-        if best is None or rank > best:
-            best = rank
-    return None if best is None else best[2]
+        if echo.role == "assistant":
+            ranks = [(is_echo(trajectory, call, echo), call.index) for call in calls]
+            return max(ranks)[1]
+    return None
+
+
+def is_echo(trajectory: Trajectory, call: ModelCall, echo: Message) -> bool:
+    """Whether a message sent back is the call's answer, unchanged."""
+    answer = trajectory.messages.get(call.response or "")
+    return answer is not None and same_answer(answer.raw, echo.raw)
