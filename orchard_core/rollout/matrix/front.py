@@ -18,6 +18,7 @@ from orchard_core.rollout.matrix.run import Item, MatrixOptions, MatrixRun
 from orchard_core.rollout.matrix.watching import MatrixWatcher
 from orchard_core.rollout.session import ModelGateway
 from orchard_core.rollout.stop import Stop
+from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
 
 
@@ -29,6 +30,7 @@ async def run_matrix(
     out: str | Path,
     shared: Shared | None = None,
     options: MatrixOptions | None = None,
+    provider: SandboxProvider | None = None,
     gateway: ModelGateway | None = None,
     watcher: MatrixWatcher | None = None,
     stop: Stop | None = None,
@@ -37,7 +39,9 @@ async def run_matrix(
 
     On a directory that holds a matrix, what is missing there is run, and the cells and attempts that are new
     are added. Without any harness, model and task set, what the directory holds is gone on with. A cell that
-    cannot be run is passed over, with its reason in `matrix.json`, unless `options.strict`.
+    cannot be run is passed over, with its reason in `matrix.json`, unless `options.strict`. `provider`
+    takes the place of the one that `shared` names. Leaving the loop early cancels what runs; `stop` stops in
+    order, and is asked by the matrix itself when a bound of `options.caps` is reached.
 
     Raises ConfigError when an option that decides what a rollout is differs from before; RunLocked;
     StoreError when the disk fails.
@@ -45,6 +49,9 @@ async def run_matrix(
     options = options or MatrixOptions()
     _check(options)
     given: dict[tuple[str, str], Any] = {}
+    if provider is not None:
+        part = _part("sandbox", provider, given)
+        shared = (shared or Shared()).model_copy(update={"sandbox": part})
     wanted = MatrixPlan(shared=shared, cells=()) if shared else None
     if harnesses or models or tasksets:
         wanted = MatrixPlan.product(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -93,8 +93,9 @@ class MatrixRun:
             self._directory.note_refusals(self._refused)
             end_clock = self._start_clock()
             try:
-                async for item in self._gathered(opened):
-                    yield item
+                async with aclosing(self._gathered(opened)) as items:
+                    async for item in items:
+                        yield item
             finally:
                 end_clock()
                 self._directory.note_refusals(self._refused)
