@@ -51,6 +51,7 @@ from orchard_core.types.task import Task
 from orchard_core.types.trajectory import Trajectory
 
 _LOG = logging.getLogger("orchard.rollout")
+_PASSED_ON = {Outcome.HARNESS_FAILED, Outcome.MODEL_FAILED}
 Record = Callable[[Rollout], Coroutine[Any, Any, None]]
 """Makes a rollout durable; awaited before anything is torn down."""
 
@@ -273,7 +274,7 @@ class _Attempt:
     async def _drive(
         self, sandbox: Sandbox, tools: Sequence[Tool], session: ModelSession, limits: Limits, wall_s: float
     ) -> None:
-        harness, grace = self._parts.harness, self._parts.settings.phases.cancel_s
+        harness, phases = self._parts.harness, self._parts.settings.phases
         seen = ObservedSandbox(sandbox, self._results)
         run = harness.run(self._task, seen, session.endpoint, tools, limits)
         try:
@@ -281,9 +282,9 @@ class _Attempt:
                 "agent",
                 wall_s,
                 self._tool_ending.followed(
-                    run, answers=lambda: _answers(session.trajectory()), grace_s=grace
+                    run, answers=lambda: _answers(session.trajectory()), limits=phases
                 ),
-                grace_s=grace,
+                grace_s=phases.cancel_s,
                 extra_s=lambda: session.waited_s,
             )
         finally:
@@ -299,8 +300,8 @@ class _Attempt:
         exhausted, last = self._exhausted, self._last_error
         if self._seen.result is not None:
             self._seen.fault = name_stop(self._seen.result, exhausted, last, elapsed_s=elapsed_s)
-        elif self._seen.fault is not None and self._seen.fault.outcome is Outcome.HARNESS_FAILED:
-            # A harness often wraps the client's error into one of its own.
+        elif self._seen.fault is not None and self._seen.fault.outcome in _PASSED_ON:
+            # A harness often wraps the client's error into one of its own, and a refusal into a model's.
             if exhausted is not None:
                 self._seen.fault = name_exhausted(exhausted, elapsed_s=elapsed_s)
             elif last is not None:

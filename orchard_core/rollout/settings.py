@@ -14,6 +14,8 @@ class PhaseLimits(Record):
     """The task set's set-up."""
     cancel_s: float = 15.0
     """Time a harness or reward has to end once it was told to; it is then left behind."""
+    ending_s: float = 5.0
+    """Time a harness has to end by itself once a tool ended its run; the model answers it no more."""
     collect_s: float = 180.0
     """Stopping the task's services and taking the artifacts out."""
     verify_extra_s: float = 180.0

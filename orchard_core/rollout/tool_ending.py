@@ -9,11 +9,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from orchard_core.rollout.deadline import contained, within
+from orchard_core.rollout.settings import PhaseLimits
 from orchard_core.types.harness import HarnessResult, StopReason
 from orchard_core.types.tool import ToolResult
-
-ENDING_S = 5.0
-"""How long a harness may go on after a tool ended its run, seconds. The model answers it no more."""
 
 _LOG = logging.getLogger("orchard.rollout")
 
@@ -39,11 +37,11 @@ class ToolEnding:
         self._over.set()
 
     async def followed(
-        self, run: Coroutine[Any, Any, object], *, answers: Callable[[], int], grace_s: float
+        self, run: Coroutine[Any, Any, object], *, answers: Callable[[], int], limits: PhaseLimits
     ) -> object:
         """Run a harness, and end it once a tool has decided. Raises what it raises, and the tool's fault.
 
-        It has ENDING_S to end by itself, then it is cancelled and has `grace_s`. `answers` counts the
+        It has `ending_s` to end by itself, then it is cancelled and has `cancel_s`. `answers` counts the
         model's, for a harness that did not say how many turns it took.
         """
         work = asyncio.ensure_future(contained(run, "agent"))
@@ -57,18 +55,19 @@ class ToolEnding:
         finally:
             over.cancel()
         if not self._over.is_set():
-            return await work
-        said = await _last_words(work, grace_s)
+            return _counted(await work, answers)
+        said = await _last_words(work, limits)
         if self.fault is not None:
             raise self.fault
         assert self.result is not None
         return _submitted(self.result, said, answers)
 
 
-async def _last_words(work: asyncio.Future[object], grace_s: float) -> HarnessResult | None:
+async def _last_words(work: asyncio.Future[object], limits: PhaseLimits) -> HarnessResult | None:
     """What the harness still reported. The run is decided, so nothing that it raises now matters."""
     try:
-        said = await within("the harness's end", ENDING_S, _result(work), grace_s=grace_s)
+        end = _result(work)
+        said = await within("the harness's end", limits.ending_s, end, grace_s=limits.cancel_s)
     except Exception as error:  # noqa: BLE001 - border: harnesses are foreign code
         _LOG.debug("after its tool ended the run, the harness raised: %s", error)
         return None
@@ -77,6 +76,13 @@ async def _last_words(work: asyncio.Future[object], grace_s: float) -> HarnessRe
 
 async def _result(work: asyncio.Future[object]) -> object:
     return await work
+
+
+def _counted(result: object, answers: Callable[[], int]) -> object:
+    """The model's answers stand for the turns of a harness that cannot tell how many it took."""
+    if not isinstance(result, HarnessResult) or result.turns:
+        return result
+    return result.model_copy(update={"turns": answers()})
 
 
 def _submitted(final: ToolResult, said: HarnessResult | None, answers: Callable[[], int]) -> HarnessResult:

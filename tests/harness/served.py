@@ -19,6 +19,7 @@ from orchard_core import (
     Image,
     Limits,
     ModelEndpoint,
+    OrchardError,
     Sandbox,
     Task,
     Text,
@@ -60,7 +61,11 @@ class McpHarness(FakeHarness):
                 RemoteTool(client, offer.name, offer.description or "", offer.input_schema)
                 for offer in offers
             ]
-            return await super().run(task, sandbox, model, remote, limits)
+            try:
+                return await super().run(task, sandbox, model, remote, limits)
+            except OrchardError as error:  # the client's task group would wrap it
+                failed = error
+        raise failed
 
 
 class CliHarness(FakeHarness):

@@ -13,15 +13,13 @@ from orchard_core.gateway.server import Gateway
 from orchard_core.gateway.session import Session
 from orchard_core.harness.contract import Harness
 from orchard_core.rollout.observing import LastResults, observed_tools
+from orchard_core.rollout.settings import PhaseLimits
 from orchard_core.rollout.tool_ending import ToolEnding
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.harness import HarnessResult, Limits
 from orchard_core.types.task import Solution, SolutionStep, Task
 from orchard_core.types.trajectory import Trajectory
-
-GRACE_S = 15.0
-"""Time that a harness has to end once it was cancelled, seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +69,7 @@ class Stage:
         try:
             run = self._harness.run(task, sandbox, session.endpoint, noted, limits)
             result = await ending.followed(
-                run, answers=lambda: len(session.trajectory().calls), grace_s=GRACE_S
+                run, answers=lambda: len(session.trajectory().calls), limits=PhaseLimits()
             )
         finally:
             await session.close()
