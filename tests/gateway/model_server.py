@@ -1,4 +1,4 @@
-"""A real OpenAI-compatible server whose behaviour a test chooses, request by request."""
+"""A real model server of every dialect whose behaviour a test chooses, request by request."""
 
 from __future__ import annotations
 
@@ -154,7 +154,8 @@ class ModelServer:
     async def start(self) -> None:
         """Listen on a free port."""
         app = web.Application(client_max_size=1 << 30)
-        app.router.add_post("/v1/chat/completions", self._answer)
+        for path in ("chat/completions", "responses", "messages", "messages/count_tokens"):
+            app.router.add_post(f"/v1/{path}", self._answer)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1.0)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
