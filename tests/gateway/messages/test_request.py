@@ -165,7 +165,8 @@ def test_other_fields() -> None:
     del body["messages"]
     assert body == {
         "model": "m", "max_completion_tokens": 9, "temperature": 0.5, "top_p": 0.9, "top_k": 3,
-        "stop": ["END"], "stream": True, "stream_options": {"include_usage": True}, "seed": 1, "reasoning_effort": "low",
+        "stop": ["END"], "stream": True, "stream_options": {"include_usage": True}, "seed": 1,
+        "reasoning_effort": "low",
         "response_format": {
             "type": "json_schema",
             "json_schema": {"name": "answer", "schema": schema, "strict": True},
