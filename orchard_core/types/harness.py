@@ -80,7 +80,7 @@ class HarnessResult(Record):
     answer: str | None = None
     """The final answer, when there is one."""
     turns: int = 0
-    """Model answers acted upon."""
+    """Model answers acted upon; of a harness that cannot tell and says 0, the core counts all answers."""
     malformed_calls: int = 0
     """Tool calls that could not be understood."""
     message: str = ""
