@@ -22,6 +22,7 @@ _MODULES = {
     "orchard_core.gateway.contract": (
         "BeforeCall", "Model", "Renderer", "SessionContext", "Upstream", "UpstreamReply", "UpstreamRequest",
     ),
+    "orchard_core.gateway.sample_report": ("build_sample_report",),
     "orchard_core.gateway.samples": ("build_samples",),
     "orchard_core.gateway.server": ("Gateway",),
     "orchard_core.gateway.session": ("Session",),
@@ -30,10 +31,11 @@ _MODULES = {
     "orchard_core.harness.chat_client": ("ChatClient",),
     "orchard_core.harness.contract": ("Harness", "MountsNeeded", "mounts_of"),
     "orchard_core.harness.external.environment": ("ExternalProgram",),
+    "orchard_core.harness.external.harness": ("ExternalHarness",),
     "orchard_core.harness.external.interpreter": ("managed_python",),
     "orchard_core.harness.external.run": ("run_external",),
-    "orchard_core.harness.inside.lines": ("json_object",),
-    "orchard_core.harness.inside.npm": ("NpmTree", "find_program", "host_node"),
+    "orchard_core.harness.inside.lines": ("json_events", "json_object"),
+    "orchard_core.harness.inside.npm": ("NpmProgram",),
     "orchard_core.harness.inside.program": ("InsideLimits", "InsideProgram", "ProgramEnd", "private_home"),
     "orchard_core.harness.inside.reported": ("reported_stop",),
     "orchard_core.harness.inside.run": ("run_inside",),
@@ -96,6 +98,9 @@ _MODULES = {
         "RolloutGroup",
     ),
     "orchard_core.types.sample": ("SampleLabel", "SampleSet", "TrainingSample", "Untrained", "UntrainedSpan"),
+    "orchard_core.types.sample_report": (
+        "CallPlace", "Relation", "SampleReport", "ThreadKind", "ThreadPlace",
+    ),
     "orchard_core.types.sandbox": (
         "AgentEndpoint", "Capabilities", "ExecResult", "FileEntry", "FileInput", "ImageRef", "LocalAddress",
         "Mount", "Network", "NetworkMode", "PtySize", "SandboxSpec", "Snapshot",

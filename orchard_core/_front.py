@@ -18,6 +18,7 @@ from orchard_core.gateway.contract import SessionContext as SessionContext
 from orchard_core.gateway.contract import Upstream as Upstream
 from orchard_core.gateway.contract import UpstreamReply as UpstreamReply
 from orchard_core.gateway.contract import UpstreamRequest as UpstreamRequest
+from orchard_core.gateway.sample_report import build_sample_report as build_sample_report
 from orchard_core.gateway.samples import build_samples as build_samples
 from orchard_core.gateway.server import Gateway as Gateway
 from orchard_core.gateway.session import Session as Session
@@ -28,12 +29,12 @@ from orchard_core.harness.contract import Harness as Harness
 from orchard_core.harness.contract import MountsNeeded as MountsNeeded
 from orchard_core.harness.contract import mounts_of as mounts_of
 from orchard_core.harness.external.environment import ExternalProgram as ExternalProgram
+from orchard_core.harness.external.harness import ExternalHarness as ExternalHarness
 from orchard_core.harness.external.interpreter import managed_python as managed_python
 from orchard_core.harness.external.run import run_external as run_external
+from orchard_core.harness.inside.lines import json_events as json_events
 from orchard_core.harness.inside.lines import json_object as json_object
-from orchard_core.harness.inside.npm import NpmTree as NpmTree
-from orchard_core.harness.inside.npm import find_program as find_program
-from orchard_core.harness.inside.npm import host_node as host_node
+from orchard_core.harness.inside.npm import NpmProgram as NpmProgram
 from orchard_core.harness.inside.program import InsideLimits as InsideLimits
 from orchard_core.harness.inside.program import InsideProgram as InsideProgram
 from orchard_core.harness.inside.program import ProgramEnd as ProgramEnd
@@ -164,6 +165,11 @@ from orchard_core.types.sample import SampleSet as SampleSet
 from orchard_core.types.sample import TrainingSample as TrainingSample
 from orchard_core.types.sample import Untrained as Untrained
 from orchard_core.types.sample import UntrainedSpan as UntrainedSpan
+from orchard_core.types.sample_report import CallPlace as CallPlace
+from orchard_core.types.sample_report import Relation as Relation
+from orchard_core.types.sample_report import SampleReport as SampleReport
+from orchard_core.types.sample_report import ThreadKind as ThreadKind
+from orchard_core.types.sample_report import ThreadPlace as ThreadPlace
 from orchard_core.types.sandbox import AgentEndpoint as AgentEndpoint
 from orchard_core.types.sandbox import Capabilities as Capabilities
 from orchard_core.types.sandbox import ExecResult as ExecResult

@@ -19,6 +19,7 @@ from orchard_core.cli import (
     report,
     run,
     runs,
+    samples,
     show,
     tasks,
 )
@@ -45,6 +46,7 @@ app.command("matrix", cls=SectionedCommand, rich_help_panel=_RUN)(matrix.matrix)
 app.command("doctor", cls=SectionedCommand, rich_help_panel=_RUN)(doctor.doctor)
 app.command("regrade", cls=SectionedCommand, rich_help_panel=_RUN)(regrade.regrade)
 app.command("show", cls=SectionedCommand, rich_help_panel=_LOOK)(show.show)
+app.command("samples", cls=SectionedCommand, rich_help_panel=_LOOK)(samples.samples)
 app.command("report", cls=SectionedCommand, rich_help_panel=_LOOK)(report.report)
 app.add_typer(runs.app, name="runs", rich_help_panel=_LOOK)
 app.command("plugins", cls=SectionedCommand, rich_help_panel=_SETUP)(plugins.plugins)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchard_core.gateway.threads import Node
+from orchard_core.gateway.kinds import asked_by
+from orchard_core.gateway.threads import Node, asks_again, thread_of
 from orchard_core.types.sample import SampleLabel
 from orchard_core.types.trajectory import Trajectory
 
@@ -13,11 +14,17 @@ def label_threads(trajectory: Trajectory, starts: Sequence[Node]) -> dict[int, S
     """Labels by the index of each thread's first call; `starts` are those calls, in order.
 
     The main thread starts from the first request that is not a side call, so that a harness which begins by
-    asking for a title does not make that its main thread.
+    asking for a title does not make that its main thread; and from the next one where a harness asks again
+    with more words and without the answer, as some do when they could not understand it.
     """
     roots = [start for start in starts if start.parent is None]
-    sides = {root.index for root in roots if _is_side(trajectory, root, roots)}
+    nodes = [node for start in starts for node in thread_of(start)]
+    before = {root.index: [node for node in nodes if node.index < root.index] for root in roots}
+    sides = {root.index for root in roots if _is_side(trajectory, root, roots, before[root.index])}
     main = next((root for root in roots if root.index not in sides), None)
+    for root in roots:
+        if main is not None and root.index not in sides and asks_again(main, root):
+            main = root
     if main is None and roots:
         main = max(roots, key=lambda root: (root.call.tools is not None, len(root.prompt), -root.index))
     labels = {}
@@ -31,11 +38,14 @@ def label_threads(trajectory: Trajectory, starts: Sequence[Node]) -> dict[int, S
     return labels
 
 
-def _is_side(trajectory: Trajectory, root: Node, roots: Sequence[Node]) -> bool:
-    """One call that nothing follows and that shares no beginning with another thread."""
+def _is_side(trajectory: Trajectory, root: Node, roots: Sequence[Node], earlier: Sequence[Node]) -> bool:
+    """One call that nothing follows and that shares no beginning with another thread, nor was asked for
+    by one."""
     if any(child.dropped is None for child in root.children) or len(roots) == 1:
         return False
-    return not any(_share(trajectory, root, other) for other in roots if other is not root)
+    if any(_share(trajectory, root, other) for other in roots if other is not root):
+        return False
+    return asked_by(trajectory, root, earlier) is None
 
 
 def _share(trajectory: Trajectory, one: Node, other: Node) -> bool:

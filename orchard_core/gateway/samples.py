@@ -8,11 +8,11 @@ trained at most once; the rest of a sample, shared beginnings of forks included,
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from orchard_core.gateway.labels import label_threads
-from orchard_core.gateway.threads import Node, graph
+from orchard_core.gateway.threads import Node, graph, starts_thread, thread_of
 from orchard_core.types.model import VersionSpan
 from orchard_core.types.sample import SampleLabel, SampleSet, TrainingSample, Untrained, UntrainedSpan
 from orchard_core.types.trajectory import Trajectory
@@ -26,7 +26,7 @@ def build_samples(trajectory: Trajectory) -> SampleSet:
     nodes = graph(trajectory)
     if not nodes:
         return SampleSet(unusable=_why_none(trajectory))
-    starts = [node for node in nodes if node.dropped is None and _starts(node)]
+    starts = [node for node in nodes if node.dropped is None and starts_thread(node)]
     labels = label_threads(trajectory, starts)
     stop = _stop_id(nodes)
     untrained = [_whole(node, node.dropped) for node in nodes if node.dropped is not None]
@@ -34,24 +34,13 @@ def build_samples(trajectory: Trajectory) -> SampleSet:
     samples = []
     for start in sorted(starts, key=lambda node: labels[node.index] is not SampleLabel.MAIN):
         chain = _Chain(label=labels[start.index], tokens=array("q"))
-        for node in _chain(start):
+        for node in thread_of(start):
             chain.add(node, stop)
         samples.append(chain.sample())
         untrained += chain.untrained
     untrained.sort(key=lambda span: (span.call, span.start))
     unusable = "" if samples else "no answer of this rollout came to its end"
     return SampleSet(samples=tuple(samples), untrained=tuple(untrained), unusable=unusable)
-
-
-def _starts(node: Node) -> bool:
-    return node.parent is None or node.parent.next is not node
-
-
-def _chain(start: Node) -> Iterator[Node]:
-    node: Node | None = start
-    while node is not None:
-        yield node
-        node = node.next
 
 
 def _whole(node: Node, reason: Untrained) -> UntrainedSpan:

@@ -7,7 +7,7 @@ of the prompt while the answer, still an assistant's message, is rendered with o
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from orchard_core.gateway.expand import conversations, prompts
@@ -68,6 +68,26 @@ def graph(trajectory: Trajectory, *, every: bool = False) -> list[Node]:
     for node in reversed(nodes):
         _choose_next(node)
     return nodes
+
+
+def asks_again(first: Node, other: Node) -> bool:
+    """Whether a request is the whole of another, whose answer nothing follows, and more: so some harnesses
+    go on from an answer that they could not understand."""
+    count = len(first.messages)
+    return first.next is None and 0 < count < len(other.messages) and other.messages[:count] == first.messages
+
+
+def starts_thread(node: Node) -> bool:
+    """Whether no other call's sample goes on with it."""
+    return node.parent is None or node.parent.next is not node
+
+
+def thread_of(start: Node) -> Iterator[Node]:
+    """The calls of the thread that starts here, in order."""
+    node: Node | None = start
+    while node is not None:
+        yield node
+        node = node.next
 
 
 def _nodes(trajectory: Trajectory, *, every: bool) -> list[Node]:
@@ -158,6 +178,7 @@ def _drop(nodes: Sequence[Node]) -> None:
 
 def _choose_next(node: Node) -> None:
     kept = [child for child in node.children if child.dropped is None]
+    kept = [child for child in kept if not any(asks_again(child, other) for other in kept)]
     if kept:
         node.next = max(kept, key=lambda child: (child.depth, not child.drifted, -child.index))
         node.depth = 1 + node.next.depth

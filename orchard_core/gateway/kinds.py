@@ -1,0 +1,123 @@
+"""What a thread of a rollout is, from what its beginning shares with the calls before it.
+
+Nothing is guessed from when a call came: a kind is told only where text or messages of another call prove it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from orchard_core.gateway.json_text import JsonFault, loads
+from orchard_core.gateway.threads import Node
+from orchard_core.types.model import Message
+from orchard_core.types.sample import SampleLabel
+from orchard_core.types.sample_report import ThreadKind
+from orchard_core.types.trajectory import Trajectory
+
+_TASK, _SUMMARY = 12, 40
+"""Characters below which a text that stands in another proves nothing."""
+
+
+def kind_of(
+    trajectory: Trajectory, start: Node, label: SampleLabel, earlier: Sequence[Node]
+) -> tuple[ThreadKind, Node | None]:
+    """The kind of the thread that starts here, and the call that tells it; `earlier` are all calls before."""
+    if label is SampleLabel.MAIN:
+        return ThreadKind.MAIN, None
+    if label is SampleLabel.SIDE:
+        return ThreadKind.SIDE, None
+    if start.parent is not None:
+        return ThreadKind.BRANCH, start.parent
+    for kind, tells in (
+        (ThreadKind.SUBAGENT, asked_by),
+        (ThreadKind.TRIMMED, _trimmed_from),
+        (ThreadKind.COMPACTED, _compacted_from),
+    ):
+        if (other := tells(trajectory, start, earlier)) is not None:
+            return kind, other
+    return ThreadKind.FORK, None
+
+
+def asked_by(trajectory: Trajectory, start: Node, earlier: Sequence[Node]) -> Node | None:
+    """The latest call with a tool call whose arguments hold the first thing the thread was told."""
+    first = next((said for said in _messages(trajectory, start) if said.role == "user"), None)
+    task = "" if first is None else text_of(first).strip()
+    if len(task) < _TASK:
+        return None
+    return next((node for node in reversed(earlier) if task in _arguments(trajectory, node)), None)
+
+
+def _trimmed_from(trajectory: Trajectory, start: Node, earlier: Sequence[Node]) -> Node | None:
+    """The latest call with messages of this beginning further back, and others before them."""
+    for node in reversed(earlier):
+        shared = common(start.messages, node.messages)
+        rest = start.messages[shared : shared + 1]
+        if rest and rest[0] in node.messages[shared + 1 :]:
+            return node
+    return None
+
+
+def _compacted_from(trajectory: Trajectory, start: Node, earlier: Sequence[Node]) -> Node | None:
+    """The latest call whose answer is retold in the beginning by somebody other than the model."""
+    told = [text_of(said) for said in _messages(trajectory, start) if said.role != "assistant"]
+    for node in reversed(earlier):
+        answer = trajectory.messages.get(node.call.response or "")
+        summary = "" if answer is None else text_of(answer).strip()
+        if len(summary) >= _SUMMARY and any(summary in text for text in told):
+            return node
+    return None
+
+
+def common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many messages two requests share at their front."""
+    limit = min(len(one), len(other))
+    return next((at for at in range(limit) if one[at] != other[at]), limit)
+
+
+def text_of(message: Message) -> str:
+    """What a message says in words."""
+    content = _fields(message).get("content")
+    parts = content if isinstance(content, list) else [content]
+    return "\n".join(
+        text
+        for part in parts
+        if isinstance(text := part.get("text") if isinstance(part, dict) else part, str)
+    )
+
+
+def _messages(trajectory: Trajectory, node: Node) -> Iterator[Message]:
+    return (trajectory.messages[key] for key in node.messages)
+
+
+def _arguments(trajectory: Trajectory, node: Node) -> str:
+    """Every text in the arguments of an answer's tool calls, a line each."""
+    answer = trajectory.messages.get(node.call.response or "")
+    calls = _fields(answer).get("tool_calls") if answer is not None else None
+    found: list[str] = []
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        arguments = function.get("arguments") if isinstance(function, dict) else None
+        if isinstance(arguments, str):
+            found += _texts(_parsed(arguments))
+    return "\n".join(found)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _fields(message: Message) -> dict[str, Any]:
+    value = _parsed(message.raw)
+    return value if isinstance(value, dict) else {}
+
+
+def _parsed(text: str) -> object:
+    try:
+        return loads(text)
+    except JsonFault:
+        return None
