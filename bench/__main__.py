@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BENCHES = ("startup", "agent", "local_sandbox", "gateway", "rollout", "store")
+BENCHES = ("startup", "agent", "local_sandbox", "gateway", "rollout", "store", "report")
 
 
 def main() -> int:

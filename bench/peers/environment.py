@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 PACKAGES = ("swe-rex==1.4.0", "docker==7.2.0")
@@ -15,7 +16,7 @@ class LeftOut(Exception):
     """A peer that cannot run here; the message is one line and says how to get it."""
 
 
-def make_environment(place: Path) -> Path:
+def make_environment(place: Path, packages: Sequence[str] = PACKAGES) -> Path:
     """Its interpreter.
 
     Raises:
@@ -26,15 +27,15 @@ def make_environment(place: Path) -> Path:
     if uv:
         commands = [
             [uv, "venv", "--quiet", "--python", sys.executable, str(place)],
-            [uv, "pip", "install", "--quiet", "--python", str(python), *PACKAGES],
+            [uv, "pip", "install", "--quiet", "--python", str(python), *packages],
         ]
     else:
         commands = [
             [sys.executable, "-m", "venv", str(place)],
-            [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES],
+            [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages],
         ]
     for command in commands:
-        run(command, f"to get it: make `pip install {' '.join(PACKAGES)}` work here")
+        run(command, f"to get it: make `pip install {' '.join(packages)}` work here")
     return python
 
 
