@@ -112,7 +112,8 @@ def plain(reply: Any) -> object:
 
 def _said(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _said(inner) for key, inner in value.items() if key in _SHOWN or inner not in _NOTHING}
+        said = {key: _said(inner) for key, inner in value.items()}
+        return {key: inner for key, inner in said.items() if key in _SHOWN or inner not in _NOTHING}
     return [_said(inner) for inner in value] if isinstance(value, list) else value
 
 

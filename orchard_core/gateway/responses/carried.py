@@ -76,8 +76,13 @@ def remainder(message: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> Carried
     return Carried(
         joins=True,
         rest=rest,
-        calls={key: call for key, call in ours.items() if theirs.get(key) != call},
+        calls={key: call for key, call in ours.items() if theirs.get(key) != _placeless(call)},
     )
+
+
+def _placeless(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without the place in a stream, which some servers leave in whole answers."""
+    return {key: value for key, value in call.items() if key != "index"}
 
 
 _NOTHING: tuple[object, ...] = (None, "", [], {})

@@ -9,15 +9,14 @@ import pytest_asyncio
 
 from orchard_core import Model, SessionContext, Upstream
 from orchard_core.gateway.litellm.config import LiteLLMConfig
+from orchard_core.gateway.litellm.model import LiteLLMModel
 from orchard_core.testing.suites.model.http_upstream import HttpUpstreamSuite, UpstreamFor
 from orchard_core.testing.suites.model.model import ModelSuite
 from orchard_core.testing.suites.model.server import model_server
 
-pytest.importorskip("litellm", reason="needs LiteLLM: pip install 'orchard-core[litellm]'")
+from . import needs_litellm
 
-from orchard_core.gateway.litellm.model import LiteLLMModel
-
-pytestmark = pytest.mark.filterwarnings("ignore:::pydantic", "ignore:::litellm")
+pytestmark = needs_litellm
 
 
 class TestUpstream(HttpUpstreamSuite):
