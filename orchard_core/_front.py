@@ -5,8 +5,11 @@ from __future__ import annotations
 from orchard_core.errors import *  # noqa: F403
 from orchard_core.evals.compare import RunComparison as RunComparison
 from orchard_core.evals.compare import compare as compare
+from orchard_core.evals.diff import RunDiff as RunDiff
+from orchard_core.evals.diff import diff_runs as diff_runs
 from orchard_core.evals.markdown import to_markdown as to_markdown
 from orchard_core.evals.matrix import build_matrix as build_matrix
+from orchard_core.evals.matrix_markdown import matrix_markdown as matrix_markdown
 from orchard_core.evals.matrix_report import Cell as Cell
 from orchard_core.evals.matrix_report import MatrixReport as MatrixReport
 from orchard_core.evals.report import Report as Report
@@ -73,8 +76,16 @@ from orchard_core.rollout.front import run_rollouts as run_rollouts
 from orchard_core.rollout.grading import grade as grade
 from orchard_core.rollout.grading import regrade as regrade
 from orchard_core.rollout.groups import read_groups as read_groups
+from orchard_core.rollout.matrix.caps import MatrixCaps as MatrixCaps
+from orchard_core.rollout.matrix.front import run_matrix as run_matrix
 from orchard_core.rollout.matrix.key import CellKey as CellKey
+from orchard_core.rollout.matrix.plan import MatrixPart as MatrixPart
+from orchard_core.rollout.matrix.plan import MatrixShared as MatrixShared
+from orchard_core.rollout.matrix.run import MatrixOptions as MatrixOptions
+from orchard_core.rollout.matrix.watching import MatrixWatcher as MatrixWatcher
 from orchard_core.rollout.parts import RolloutParts as RolloutParts
+from orchard_core.rollout.regrading import Regraded as Regraded
+from orchard_core.rollout.regrading import regrade_run as regrade_run
 from orchard_core.rollout.retry import RetryPolicy as RetryPolicy
 from orchard_core.rollout.sampler import Done as Done
 from orchard_core.rollout.sampler import Drop as Drop

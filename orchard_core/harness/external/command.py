@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -13,12 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from orchard_core.errors import ConfigError
 from orchard_core.harness.external.environment import ExternalProgram
-from orchard_core.harness.external.run import run_external
-from orchard_core.sandbox.contract import Sandbox
-from orchard_core.tasks.contract import Tool
-from orchard_core.types.harness import HarnessCapabilities, HarnessResult, Limits, ToolUse
-from orchard_core.types.model import ModelEndpoint
-from orchard_core.types.task import Task
+from orchard_core.harness.external.harness import ExternalHarness
+from orchard_core.types.harness import HarnessCapabilities, ToolUse
 
 
 class CommandConfig(BaseModel):
@@ -38,7 +34,7 @@ class CommandConfig(BaseModel):
     """Handed on in the task file."""
 
 
-class CommandHarness:
+class CommandHarness(ExternalHarness):
     """Runs a program for each task. Raises ConfigError when there is no such program."""
 
     def __init__(self, config: CommandConfig) -> None:
@@ -71,10 +67,6 @@ class CommandHarness:
         """What its options say."""
         return HarnessCapabilities(tools=ToolUse(self._config.tools), turn_limit=self._config.turn_limit)
 
-    async def run(
-        self, task: Task, sandbox: Sandbox, model: ModelEndpoint, tools: Sequence[Tool], limits: Limits
-    ) -> HarnessResult:
-        """Run one task. Raises as `run_external` does."""
-        return await run_external(
-            self._program, task=task, sandbox=sandbox, model=model, tools=tools, limits=limits
-        )
+    async def program(self) -> ExternalProgram:
+        """The program."""
+        return self._program

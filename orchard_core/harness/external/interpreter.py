@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import logging
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,14 +19,24 @@ _LOG = logging.getLogger("orchard.harness")
 _WORDS = 1500
 
 
-async def managed_python(name: str, requirements: Path, *, python: str, size: str) -> Path:
-    """The interpreter of an environment that holds exactly what a file of pinned requirements lists.
+async def managed_python(name: str, requirements: Path, *, python: str, size: str, variable: str) -> Path:
+    """The interpreter that an environment variable names; else that of an environment made for the purpose,
+    which holds exactly what a file of pinned requirements lists.
 
-    Made by uv the first time, below the user's cache directory, which takes minutes; at once afterwards. Several
-    processes may ask together: one makes it. What a killed one left is gone on with. `size` is told to people.
-    Raises ConfigError, in uv's words, when it cannot be made.
+    uv makes it the first time, below the user's cache directory, which takes minutes. Several processes may
+    ask together: one makes it. What a killed one left is gone on with. `size` is told to people. Raises
+    ConfigError, in uv's words, when it cannot be made.
     """
-    return await asyncio.to_thread(_managed, name, requirements, python, size)
+    named = os.environ.get(variable)
+    if not named:
+        return await asyncio.to_thread(_managed, name, requirements, python, size)
+    found = shutil.which(named)
+    if found is None:
+        raise ConfigError(
+            f"{variable} is {named!r}, which is no program",
+            hint=f"name a Python {python} that has {name}, or unset it to have one made",
+        )
+    return Path(found)
 
 
 def _managed(name: str, requirements: Path, python: str, size: str) -> Path:
@@ -53,10 +64,18 @@ def _locked(path: Path) -> Iterator[None]:
 def _make(place: Path, requirements: Path, python: str) -> None:
     """Under another name until it is whole; uv goes on where it was interrupted."""
     unfinished = place.with_name(f"{place.name}.unfinished")
-    _uv("venv", "--quiet", "--allow-existing", "--relocatable", "--python", python, str(unfinished))
+    base = _of_pyenv(python) or python
+    _uv("venv", "--quiet", "--allow-existing", "--relocatable", "--python", base, str(unfinished))
     interpreter = str(unfinished / "bin" / "python")
     _uv("pip", "sync", "--quiet", "--compile-bytecode", "--python", interpreter, str(requirements))
     unfinished.rename(place)
+
+
+def _of_pyenv(version: str) -> str | None:
+    """pyenv's newest of this version, which uv finds only when pyenv's own settings select it."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    found = list(root.glob(f"versions/{version}.*/bin/python{version}"))
+    return str(max(found, key=lambda path: int(path.parts[-3].split(".")[2]))) if found else None
 
 
 def _uv(*arguments: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 from orchard_harness_openhands.harness import OpenHands
 
@@ -11,6 +13,8 @@ from orchard_core.testing import HarnessSuite, skip_without_isolation
 
 class TestContract(HarnessSuite):
     """The whole suite."""
+
+    mcp_name: ClassVar[str] = "{}"
 
     async def make_provider(self) -> SandboxProvider:
         provider = load_provider("local")

@@ -6,6 +6,6 @@ import sys
 
 sys.path.append(os.environ["ORCHARD_PYTHON_KIT"])
 
-from inside.episode import main  # noqa: E402 - the kit's directory first
+from inside.episode import main
 
 main()

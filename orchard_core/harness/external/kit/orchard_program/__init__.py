@@ -8,15 +8,20 @@
 from .command import Command
 from .mirror import mirror
 from .sandbox import Entry, Sandbox, SandboxRefused
-from .task import Task, read_task, write_result
+from .shell import Shell
+from .task import Model, Task, keep_file, read_model, read_task, write_result
 
 __all__ = [
     "Command",
     "Entry",
+    "Model",
     "Sandbox",
     "SandboxRefused",
+    "Shell",
     "Task",
+    "keep_file",
     "mirror",
+    "read_model",
     "read_task",
     "write_result",
 ]

@@ -5,19 +5,20 @@ from __future__ import annotations
 
 import posixpath
 from pathlib import Path
+from typing import Any, ClassVar
 
 from openhands.sdk import TextContent
-from openhands.tools.file_editor import FileEditorAction, FileEditorObservation
+from openhands.tools.file_editor import FileEditorAction, FileEditorObservation, FileEditorTool
 from openhands.tools.file_editor.impl import FileEditorExecutor
-from orchard_program import Sandbox, SandboxRefused, mirror
+from orchard_program import Sandbox, SandboxRefused, mirror, read_task
 
 
 class SandboxEditorExecutor(FileEditorExecutor):
     """Fetches the file, lets the stock editor work on the copy, and takes the bytes back."""
 
-    def __init__(self, sandbox: Sandbox, root: Path, work_dir: str) -> None:
+    def __init__(self, root: Path, work_dir: str) -> None:
         super().__init__(workspace_root=f"{root}{work_dir}")
-        self._sandbox, self._root, self._work_dir = sandbox, root, work_dir
+        self._sandbox, self._root, self._work_dir = Sandbox.given(), root, work_dir
 
     def __call__(self, action: FileEditorAction, conversation: object = None) -> FileEditorObservation:
         """Run an action. What the sandbox or the local disk refuses is told to the model."""
@@ -38,3 +39,18 @@ class SandboxEditorExecutor(FileEditorExecutor):
         if isinstance(part, TextContent):
             return TextContent(text=part.text.replace(str(self._root), ""))
         return part
+
+
+class SandboxEditorTool(FileEditorTool):
+    """The stock tool with that executor, and the sandbox's working directory in its description."""
+
+    name: ClassVar[str] = FileEditorTool.name
+
+    @classmethod
+    def create(cls, conv_state: Any) -> Any:
+        """As the stock tool's."""
+        (tool,) = super().create(conv_state)
+        outside, inside = conv_state.workspace.working_dir, read_task().workdir
+        executor = SandboxEditorExecutor(Path(outside).parent / "mirror", inside)
+        description = tool.description.replace(outside, inside)
+        return [tool.model_copy(update={"description": description, "executor": executor})]
