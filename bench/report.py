@@ -23,7 +23,7 @@ from bench.store import make_rollout
 from bench.table import Table, at_most, options, run_as_product
 from orchard_core import Attribution, Outcome, RewardResult, Rollout, Trajectory
 from orchard_core.rollout.config import RunConfig
-from orchard_core.rollout.matrix.plan import MatrixPlan, Part, Shared, cell_directory, write_plan
+from orchard_core.rollout.matrix.plan import MatrixPart, MatrixPlan, MatrixShared, cell_directory, write_plan
 from orchard_core.rollout.store.entry import Planned
 from orchard_core.rollout.store.files import DiskFiles
 from orchard_core.rollout.store.writer import RunWriter
@@ -84,10 +84,10 @@ def peer(table: Table, root: Path, folder: Path) -> tuple[float, float, float] |
 async def write_matrix(root: Path, tasks: int) -> int:
     """How many rollouts there are."""
     plan = MatrixPlan.product(
-        harnesses=[Part(name=name) for name in HARNESSES],
-        models=[Part(name=name) for name in MODELS],
-        tasksets=[Part(name="swe-verified")],
-        shared=Shared(attempts=ATTEMPTS),
+        harnesses=[MatrixPart(name=name) for name in HARNESSES],
+        models=[MatrixPart(name=name) for name in MODELS],
+        tasksets=[MatrixPart(name="swe-verified")],
+        shared=MatrixShared(attempts=ATTEMPTS),
         created_at=0.0,
     )
     root.mkdir(parents=True)

@@ -119,9 +119,20 @@ def recipe() -> str:
     """The table of a recipe's fields."""
     from orchard_core.cli.recipe import Recipe
 
+    return _recipe(Recipe)
+
+
+def matrix_recipe() -> str:
+    """The same of a matrix."""
+    from orchard_core.cli.matrix_recipe import MatrixRecipe
+
+    return _recipe(MatrixRecipe)
+
+
+def _recipe(kind: type[Record]) -> str:
     lines = [
         f"| `{name}` | {'required' if field.is_required() else _default(field)} | {field.description} |"
-        for name, field in Recipe.model_fields.items()
+        for name, field in kind.model_fields.items()
     ]
     return "\n".join(["| field | default | what it is |", "| --- | --- | --- |", *lines, ""])
 
@@ -186,6 +197,7 @@ _WRITERS: dict[str, Callable[[], str]] = {
     "events": event_types,
     "descriptor": descriptor,
     "recipe": recipe,
+    "matrix_recipe": matrix_recipe,
     "journal": journal,
     "rollout": rollout,
     "suites": suites,

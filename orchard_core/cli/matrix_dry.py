@@ -14,7 +14,7 @@ from orchard_core.evals.clean import clean_line
 from orchard_core.gateway.server import Gateway
 from orchard_core.rollout.matrix.key import CellKey
 from orchard_core.rollout.matrix.loading import REFUSALS, Loader
-from orchard_core.rollout.matrix.plan import MatrixPlan, PlannedCell, Shared
+from orchard_core.rollout.matrix.plan import MatrixPlan, MatrixShared, PlannedCell
 from orchard_core.rollout.opening import check_images, select_tasks
 from orchard_core.rollout.selecting import selection
 from orchard_core.types.base import Record
@@ -62,7 +62,7 @@ async def _checked(plan: MatrixPlan) -> list[DryCell]:
         return [await _cell(cell, loader, plan.shared) for cell in plan.cells]
 
 
-async def _cell(cell: PlannedCell, loader: Loader, shared: Shared) -> DryCell:
+async def _cell(cell: PlannedCell, loader: Loader, shared: MatrixShared) -> DryCell:
     try:
         parts = loader.parts(cell, shared, Gateway())
         tasks = select_tasks(parts.taskset, selection(shared.tasks, shared.limit))

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from orchard_core.cli.recipe import without_secrets
 from orchard_core.rollout.matrix.caps import MatrixCaps
-from orchard_core.rollout.matrix.plan import MatrixPlan, Part, Shared
+from orchard_core.rollout.matrix.plan import MatrixPart, MatrixPlan, MatrixShared
 from orchard_core.rollout.matrix.run import MatrixOptions
 from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.settings import RolloutSettings
@@ -22,12 +22,12 @@ def _part(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
 
 
-def _safe(part: Part) -> Part:
+def _safe(part: MatrixPart) -> MatrixPart:
     without_secrets(part.options)
     return part
 
 
-Named = Annotated[Part, BeforeValidator(_part), AfterValidator(_safe)]
+Named = Annotated[MatrixPart, BeforeValidator(_part), AfterValidator(_safe)]
 Bound = Annotated[int, Field(ge=1)]
 
 
@@ -40,7 +40,7 @@ class MatrixRecipe(Record):
     """Models."""
     tasksets: tuple[Named, ...] = ()
     """Task sets."""
-    sandbox: Named = Part(name="local")
+    sandbox: Named = MatrixPart(name="local")
     """Sandbox provider."""
     tasks: tuple[str, ...] = ()
     """Globs of task ids; empty: all."""
@@ -75,10 +75,10 @@ class MatrixRecipe(Record):
     out: str | None = None
     """The matrix directory; none: a new one under `matrices/`."""
 
-    def shared(self) -> Shared:
+    def shared(self) -> MatrixShared:
         """What all rollouts have in common."""
         settings = self.settings.model_copy(update={"allow_host_fallback": self.allow_host_fallback})
-        return Shared(
+        return MatrixShared(
             sandbox=self.sandbox,
             tasks=self.tasks,
             limit=self.limit,
@@ -108,7 +108,7 @@ def stored_fields(plan: MatrixPlan) -> dict[str, Any]:
 
 def stored_parts(plan: MatrixPlan) -> dict[str, list[dict[str, Any]]]:
     """Its harnesses, models and task sets, each once."""
-    found: dict[str, dict[str, Part]] = {"harnesses": {}, "models": {}, "tasksets": {}}
+    found: dict[str, dict[str, MatrixPart]] = {"harnesses": {}, "models": {}, "tasksets": {}}
     for cell in plan.cells:
         for name, part in (
             ("harnesses", cell.harness),

@@ -1,91 +1,206 @@
-"""A matrix as Markdown: one line a cell, then the differences that hold, then the transfer table."""
+"""A matrix for people, as Markdown. What a task, a model or a plugin may have chosen is escaped."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from orchard_core.evals.attempts import Rate
-from orchard_core.evals.markdown import dollars, escape, estimate, line, number, to_markdown
+from orchard_core.evals.markdown import escape
 from orchard_core.evals.matrix_report import Cell, CellKey, MatrixReport, PairedDifference
-from orchard_core.evals.significant import SIGNIFICANT, is_significant
+from orchard_core.evals.paired import MeanDifference
+from orchard_core.evals.statistics import Estimate
+
+_TASKS_SHOWN = 200
+_PAIRS_SHOWN = 100
 
 
 def matrix_markdown(report: MatrixReport) -> str:
-    """The whole document; of a single cell its run's own report, which says more."""
-    if len(report.cells) == 1 and not report.refused:
-        return to_markdown([report.cells[0].report])
+    """One document: rates, several attempts, differences, outcomes, spending, transfer, tasks, methods."""
     parts = [
-        f"# {len(report.cells)} cells",
-        "",
-        f"An attempt has passed with a score of at least {report.threshold:g}. {report.method}.",
-        "",
-        *_cells(report),
-        *_differences(report),
-        *_transfer(report),
+        f"# Matrix {escape(report.root)}\n",
+        _rates(report),
+        _several(report.cells),
+        _differences(report),
+        _outcomes(report.cells),
+        _spending(report.cells),
+        _transfer(report),
+        _tasks(report.cells),
+        _refused(report),
+        _methods(report),
     ]
-    return "\n".join(parts) + "\n"
+    return "\n".join(part for part in parts if part)
 
 
-def _cells(report: MatrixReport) -> list[str]:
-    head = ["harness", "model", "tasks of", "pass@1 planned", "pass@1 valid", "passed", "valid"]
-    head += ["mean score", "turns", "tokens", "cost", "s"]
-    lines = [line(head), line([*["---"] * 3, *["---:"] * 9])]
-    lines += [line(_cell(cell)) for cell in report.cells]
-    lines += [line([*_key(item.key), _reason(item.reason), *["-"] * 8]) for item in report.refused]
-    return [*lines, ""]
-
-
-def _cell(cell: Cell) -> list[str]:
-    row = cell.report.total
-    return [
-        *_key(cell.key),
-        *_both(row.pass_at_1),
-        f"{row.passed}/{row.planned}",
-        str(row.valid),
-        number(row.mean_score, ".3f"),
-        number(row.spending.turns_mean, ".1f"),
-        f"{row.spending.usage.total:,}",
-        dollars(row.spending.cost_usd),
-        number(row.spending.wall_clock_mean_s, ".1f"),
+def _rates(report: MatrixReport) -> str:
+    rows = [
+        [
+            *_names(cell.key),
+            f"{cell.report.total.finished}/{cell.report.total.planned}",
+            _estimate(cell.report.total.pass_at_1.planned),
+            _estimate(cell.report.total.pass_at_1.valid),
+        ]
+        for cell in report.cells
     ]
+    head = ["harness", "model", "task set", "finished", "pass@1 planned", "pass@1 valid"]
+    return _section("pass@1", _table(head, rows, numbers=3))
 
 
-def _key(key: CellKey) -> list[str]:
-    return [escape(key.harness), escape(key.model), escape(key.taskset)]
+def _several(cells: Sequence[Cell]) -> str:
+    rows = [
+        [*_names(cell.key), str(at.k), *_both(at.rate), *_both(hat.rate)]
+        for cell in cells
+        for at, hat in zip(cell.report.total.pass_at, cell.report.total.pass_hat, strict=True)
+    ]
+    rates = ["pass@k planned", "pass@k valid", "pass^k planned", "pass^k valid"]
+    head = ["harness", "model", "task set", "k", *rates]
+    return _section("Several attempts", _table(head, rows, numbers=5)) if rows else ""
 
 
-def _reason(reason: str) -> str:
-    return f"refused: {escape(reason)}" if reason else "not started"
-
-
-def _differences(report: MatrixReport) -> list[str]:
+def _differences(report: MatrixReport) -> str:
     if not report.differences:
-        return []
-    held = list(filter(is_significant, report.differences))
-    told = f"{len(held)} of {len(report.differences)} pairs differ at p < {SIGNIFICANT:g} after correction."
-    lines = ["## Paired differences", "", told, ""]
-    if held:
-        lines += [line(["first", "second", "tasks", "difference", "p", "p corrected"])]
-        lines += [line(["---", "---", *["---:"] * 4]), *(line(_difference(item)) for item in held), ""]
-    return [*lines, f"{report.paired_method}.", ""]
+        return ""
+    ranked = sorted(report.differences, key=lambda item: 2.0 if item.p_adjusted is None else item.p_adjusted)
+    rows = [_difference(item) for item in ranked[:_PAIRS_SHOWN]]
+    head = ["A", "B", "task set", "tasks", "B less A", "p", "p corrected"]
+    lines = _table(head, rows, numbers=4)
+    if len(ranked) > _PAIRS_SHOWN:
+        lines += ["", f"and {len(ranked) - _PAIRS_SHOWN} more, none with a smaller p."]
+    return _section("Differences", lines)
 
 
 def _difference(item: PairedDifference) -> list[str]:
-    found = "-" if item.difference is None else f"{item.difference.value * 100:+.1f} points"
-    values = [number(item.p_value, ".4f"), number(item.p_adjusted, ".4f")]
-    return [escape(item.left.text), escape(item.right.text), str(item.tasks), found, *values]
+    names = [" · ".join(escape(part) for part in (key.harness, key.model)) for key in (item.left, item.right)]
+    return [
+        *names,
+        escape(item.left.taskset),
+        str(item.tasks),
+        _points(item.difference),
+        _p(item.p_value),
+        _p(item.p_adjusted),
+    ]
 
 
-def _transfer(report: MatrixReport) -> list[str]:
+def _outcomes(cells: Sequence[Cell]) -> str:
+    found = [Counter({item.attribution: 0 for item in cell.report.outcomes}) for cell in cells]
+    for counts, cell in zip(found, cells, strict=True):
+        for item in cell.report.outcomes:
+            counts[item.attribution] += item.count
+    doers = sorted({doer for counts in found for doer in counts})
+    rows = [
+        [*_names(cell.key), *(str(counts[doer]) for doer in doers), str(cell.report.missing)]
+        for cell, counts in zip(cells, found, strict=True)
+    ]
+    head = ["harness", "model", "task set", *(doer.value for doer in doers), "not finished"]
+    return _section("Whose doing the outcomes are", _table(head, rows, numbers=len(doers) + 1))
+
+
+def _spending(cells: Sequence[Cell]) -> str:
+    rows = []
+    for cell in cells:
+        spending = cell.report.total.spending
+        spent = spending.spent
+        rows.append(
+            [
+                *_names(cell.key),
+                _number(spending.turns_mean, ".1f"),
+                f"{spent.calls:,}",
+                f"{spent.usage.total:,}",
+                "unknown" if spent.cost_usd is None else f"${spent.cost_usd:,.4f}",
+                _number(spending.wall_clock_mean_s, ".1f"),
+                f"{spending.wall_clock_s:,.1f}",
+            ]
+        )
+    head = ["harness", "model", "task set", "turns", "calls", "tokens", "cost", "s a rollout", "s in all"]
+    return _section("Spent", _table(head, rows, numbers=6))
+
+
+def _transfer(report: MatrixReport) -> str:
     if not report.transfer:
-        return []
-    lines = [line(["trained under", "evaluated under", "pass@1 planned", "pass@1 valid"])]
-    lines += [line(["---", "---", "---:", "---:"])]
-    for item in report.transfer:
-        names: Sequence[str] = (escape(item.train_harness), escape(item.eval_harness))
-        lines.append(line([*names, *_both(item.pass_at_1)]))
-    return ["## Transfer", "", *lines, ""]
+        return ""
+    evaluated = list(dict.fromkeys(item.eval_harness for item in report.transfer))
+    trained = list(dict.fromkeys(item.train_harness for item in report.transfer))
+    rates = {(item.train_harness, item.eval_harness): item.pass_at_1.planned for item in report.transfer}
+    rows = [[escape(row), *(_estimate(rates.get((row, column))) for column in evaluated)] for row in trained]
+    head = ["trained under, evaluated under", *map(escape, evaluated)]
+    lines = _table(head, rows, numbers=len(evaluated))
+    return _section("Transfer: pass@1 of planned, by training and evaluating harness", lines)
+
+
+def _tasks(cells: Sequence[Cell]) -> str:
+    parts: list[str] = []
+    for taskset in dict.fromkeys(cell.key.taskset for cell in cells):
+        same = [cell for cell in cells if cell.key.taskset == taskset]
+        passed = [{line.task: f"{line.passed}/{line.planned}" for line in cell.tasks} for cell in same]
+        tasks = list(dict.fromkeys(line.task for cell in same for line in cell.tasks))
+        rows = [[escape(task), *(own.get(task, "-") for own in passed)] for task in tasks[:_TASKS_SHOWN]]
+        head = ["task", *(f"{escape(cell.key.harness)} · {escape(cell.key.model)}" for cell in same)]
+        lines = _table(head, rows, numbers=len(same))
+        if len(tasks) > _TASKS_SHOWN:
+            lines += ["", f"and {len(tasks) - _TASKS_SHOWN} more tasks."]
+        parts.append(_section(f"Tasks of {escape(taskset)}: passed of planned", lines))
+    return "\n".join(parts)
+
+
+def _refused(report: MatrixReport) -> str:
+    lines = [
+        f"- {' · '.join(_names(item.key))}: {escape(item.reason) or 'not started yet'}"
+        for item in report.refused
+    ]
+    return _section("Cells that were not run", lines) if lines else ""
+
+
+def _methods(report: MatrixReport) -> str:
+    counted = (
+        f"An attempt has passed with a score of at least {report.threshold:g}. Planned: over every planned "
+        "attempt, and what failed or is missing has not passed. Valid: without what was not the doing of the "
+        "agent. A dash: not defined with so few attempts or tasks."
+    )
+    lines = [counted, "", f"Rates: {report.method}."]
+    if report.differences:
+        lines += ["", f"Differences, over everything planned: {report.paired_method}."]
+    return _section("Methods", lines)
+
+
+def _names(key: CellKey) -> list[str]:
+    return [escape(key.harness), escape(key.model), escape(key.taskset)]
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    return "\n".join([f"## {title}", "", *lines, ""])
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: int) -> list[str]:
+    """The last `numbers` columns stand to the right."""
+    rule = ["---"] * (len(head) - numbers) + ["---:"] * numbers
+    return [f"| {' | '.join(row)} |" for row in (head, rule, *rows)]
 
 
 def _both(rate: Rate) -> list[str]:
-    return [estimate(rate.planned), estimate(rate.valid)]
+    return [_estimate(rate.planned), _estimate(rate.valid)]
+
+
+def _estimate(found: Estimate | None) -> str:
+    if found is None:
+        return "-"
+    text = f"{found.value:.1%}"
+    if found.low is None or found.high is None:
+        return text
+    return f"{text} [{found.low:.1%}, {found.high:.1%}]"
+
+
+def _points(found: MeanDifference | None) -> str:
+    if found is None:
+        return "-"
+    text = f"{100 * found.value:+.1f}"
+    if found.low is None or found.high is None:
+        return text
+    return f"{text} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
+
+
+def _p(value: float | None) -> str:
+    return "-" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)

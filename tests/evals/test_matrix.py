@@ -10,9 +10,9 @@ from orchard_core import TrainedOn
 from orchard_core.evals.matrix import build_matrix
 from orchard_core.rollout.matrix.key import CellKey
 from orchard_core.rollout.matrix.plan import (
+    MatrixPart,
     MatrixPlan,
-    Part,
-    Shared,
+    MatrixShared,
     cell_directory,
     write_plan,
 )
@@ -27,10 +27,10 @@ PASSES = {"first": (4, 0, 2), "second": (4, 4, 4), "third": (2, 2, 2)}
 
 def plan_of(*harnesses: str) -> MatrixPlan:
     return MatrixPlan.product(
-        harnesses=[Part(name=name) for name in harnesses],
-        models=[Part(name="oracle")],
-        tasksets=[Part(name="set")],
-        shared=Shared(attempts=4),
+        harnesses=[MatrixPart(name=name) for name in harnesses],
+        models=[MatrixPart(name="oracle")],
+        tasksets=[MatrixPart(name="set")],
+        shared=MatrixShared(attempts=4),
         created_at=0.0,
     )
 

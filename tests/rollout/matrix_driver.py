@@ -10,7 +10,7 @@ import sys
 
 from orchard_core.rollout.matrix.front import run_matrix
 from orchard_core.rollout.matrix.key import CellKey
-from orchard_core.rollout.matrix.plan import Shared
+from orchard_core.rollout.matrix.plan import MatrixShared
 from orchard_core.rollout.matrix.run import MatrixOptions
 from orchard_core.rollout.matrix.watching import NobodyWatches
 from orchard_core.rollout.store.state import RunState
@@ -34,7 +34,7 @@ async def main(out: str) -> None:
         harnesses=["react", FakeHarness()],
         models=["oracle"],
         tasksets=["workbench:3"],
-        shared=Shared(attempts=2),
+        shared=MatrixShared(attempts=2),
         options=MatrixOptions(concurrency=3),
         out=out,
         watcher=Saying(),

@@ -27,7 +27,7 @@ from orchard_core.gateway.server import Gateway
 from orchard_core.rollout.matrix.caps import MatrixCaps
 from orchard_core.rollout.matrix.front import run_matrix
 from orchard_core.rollout.matrix.key import CellKey
-from orchard_core.rollout.matrix.plan import Shared, cell_directory, read_plan
+from orchard_core.rollout.matrix.plan import MatrixShared, cell_directory, read_plan
 from orchard_core.rollout.matrix.run import Item, MatrixOptions
 from orchard_core.rollout.matrix.watching import NobodyWatches
 from orchard_core.rollout.retry import RetryPolicy
@@ -90,7 +90,7 @@ def by_cell(items: list[Item]) -> dict[tuple[str, str], int]:
 
 async def test_each_combination_is_a_run_directory_of_its_own(matrices: Matrices, tmp_path: Path) -> None:
     models = [FakeModel(name="m1"), FakeModel(name="m2")]
-    items = await collected(matrices(models=models, shared=Shared(attempts=2)))
+    items = await collected(matrices(models=models, shared=MatrixShared(attempts=2)))
     assert by_cell(items) == {(harness, model): 6 for harness in "ab" for model in ("m1", "m2")}
     for key, rollout in items:
         assert open_run(cell_directory(tmp_path / "m", key)).rollout(rollout.id) == rollout
@@ -102,7 +102,7 @@ async def test_running_again_repeats_nothing_and_adds_what_is_new(matrices: Matr
     assert await collected(matrices()) == []
     three = [Named("a"), Named("b"), Named("c")]
     assert by_cell(await collected(matrices(harnesses=three))) == {("c", "fake"): 3}
-    more = await collected(matrices(harnesses=three, shared=Shared(attempts=2)))
+    more = await collected(matrices(harnesses=three, shared=MatrixShared(attempts=2)))
     assert by_cell(more) == {(name, "fake"): 3 for name in "abc"}
     assert {rollout.attempt for _, rollout in more} == {1}
 
@@ -112,8 +112,8 @@ async def test_an_option_that_would_change_a_rollout_is_refused_with_the_differe
 ) -> None:
     await collected(matrices())
     with pytest.raises(ConfigError, match="seed: 0 then, 1 now"):
-        await collected(matrices(shared=Shared(seed=1)))
-    await collected(matrices(shared=Shared(attempts=2)))
+        await collected(matrices(shared=MatrixShared(seed=1)))
+    await collected(matrices(shared=MatrixShared(attempts=2)))
     with pytest.raises(ConfigError, match="holds 2 attempts at each task, and 1 are asked for"):
         await collected(matrices())
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from orchard_core.errors import ConfigError, RecordCorrupt
 from orchard_core.evals.html.page import render
 from orchard_core.evals.html.rollout_page import render_rollout
+from orchard_core.evals.html.svg import can_draw
 from orchard_core.evals.html.view import anchors, show_command
 from orchard_core.evals.matrix_report import Cell, MatrixReport, RolloutLine
 from orchard_core.rollout.store.run import open_run
@@ -42,7 +43,7 @@ def write_html(report: MatrixReport, path: Path, *, trajectories: bool = False) 
             else:
                 write_text(folder / f"{anchor}.html", found)
                 pages[anchor] = quote(f"{folder.name}/{anchor}.html")
-    write_text(path, render(report, pages=pages))
+    write_text(path, render(report, pages=pages, drawn=can_draw()))
     return Written(pages=len(pages), unreadable=unreadable)
 
 

@@ -33,8 +33,9 @@ LONGEST = 120
 """Characters of any one name or message that the page shows."""
 
 
-def render(report: MatrixReport, *, pages: Mapping[str, str] | None = None) -> str:
-    """The whole document. `pages` gives the addresses of rollouts' own pages by anchor."""
+def render(report: MatrixReport, *, pages: Mapping[str, str] | None = None, drawn: bool = True) -> str:
+    """The whole document. `pages` gives the addresses of rollouts' own pages by anchor; without `drawn` the
+    tables stand alone, which is what is left where the extra `report` is not installed."""
     cells = cell_views(report, pages or {})
     return _environment().get_template("report.html").render(
         report=report,
@@ -43,7 +44,7 @@ def render(report: MatrixReport, *, pages: Mapping[str, str] | None = None) -> s
         cells=cells,
         heats=heat_maps(report, cells),
         transfer=transfer_map(report.transfer),
-        charts=_charts(cells),
+        charts=_charts(cells) if drawn else None,
         in_dollars=costs_known(cells),
         failures=failure_rows(cells),
         grids=grids(cells),
@@ -63,10 +64,7 @@ class Charts:
     """How rollouts ended; empty likewise."""
 
 
-def _charts(cells: Sequence[CellView]) -> Charts | None:
-    """None when the extra that draws is not installed: the tables then stand alone."""
-    if not svg.can_draw():
-        return None
+def _charts(cells: Sequence[CellView]) -> Charts:
     widths = (WIDE, MIDDLE, NARROW)
     costs = [cost_accuracy(cells, width=width) for width in widths]
     ends = [endings(cells, width=width) for width in widths]

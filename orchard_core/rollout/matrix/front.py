@@ -13,7 +13,7 @@ from orchard_core.errors import ConfigError
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.rollout.matrix.directory import MatrixDirectory
-from orchard_core.rollout.matrix.plan import MatrixPlan, Part, Shared
+from orchard_core.rollout.matrix.plan import MatrixPart, MatrixPlan, MatrixShared
 from orchard_core.rollout.matrix.run import Item, MatrixOptions, MatrixRun
 from orchard_core.rollout.matrix.watching import MatrixWatcher
 from orchard_core.rollout.session import ModelGateway
@@ -24,11 +24,11 @@ from orchard_core.tasks.contract import TaskSet
 
 async def run_matrix(
     *,
-    harnesses: Sequence[str | Part | Harness] = (),
-    models: Sequence[str | Part | Model] = (),
-    tasksets: Sequence[str | Part | TaskSet] = (),
+    harnesses: Sequence[str | MatrixPart | Harness] = (),
+    models: Sequence[str | MatrixPart | Model] = (),
+    tasksets: Sequence[str | MatrixPart | TaskSet] = (),
     out: str | Path,
-    shared: Shared | None = None,
+    shared: MatrixShared | None = None,
     options: MatrixOptions | None = None,
     provider: SandboxProvider | None = None,
     gateway: ModelGateway | None = None,
@@ -51,14 +51,14 @@ async def run_matrix(
     given: dict[tuple[str, str], Any] = {}
     if provider is not None:
         part = _part("sandbox", provider, given)
-        shared = (shared or Shared()).model_copy(update={"sandbox": part})
+        shared = (shared or MatrixShared()).model_copy(update={"sandbox": part})
     wanted = MatrixPlan(shared=shared, cells=()) if shared else None
     if harnesses or models or tasksets:
         wanted = MatrixPlan.product(
             harnesses=[_part("harness", item, given) for item in harnesses],
             models=[_part("model", item, given) for item in models],
             tasksets=[_part("taskset", item, given) for item in tasksets],
-            shared=shared or Shared(),
+            shared=shared or MatrixShared(),
             created_at=time.time(),
         )
     with await asyncio.to_thread(MatrixDirectory.open, Path(out), wanted) as directory:
@@ -73,13 +73,13 @@ async def run_matrix(
                 yield item
 
 
-def _part(kind: str, item: Any, given: dict[tuple[str, str], Any]) -> Part:
-    if isinstance(item, Part):
+def _part(kind: str, item: Any, given: dict[tuple[str, str], Any]) -> MatrixPart:
+    if isinstance(item, MatrixPart):
         return item
     if isinstance(item, str):
-        return Part(name=item)
+        return MatrixPart(name=item)
     given[kind, item.name] = item
-    return Part(name=item.name)
+    return MatrixPart(name=item.name)
 
 
 def _check(options: MatrixOptions) -> None:

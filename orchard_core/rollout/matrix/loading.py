@@ -10,7 +10,7 @@ from orchard_core.errors import ConfigError, OrchardError, PluginError, SandboxU
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
-from orchard_core.rollout.matrix.plan import Part, PlannedCell, Shared
+from orchard_core.rollout.matrix.plan import MatrixPart, MatrixShared, PlannedCell
 from orchard_core.rollout.opening import plugin_versions
 from orchard_core.rollout.parts import RolloutParts
 from orchard_core.rollout.session import ModelGateway
@@ -30,23 +30,23 @@ class Loader:
         self._stack = stack
         self._made: dict[tuple[str, str], Any] = dict(given)
 
-    def provider(self, part: Part) -> SandboxProvider:
+    def provider(self, part: MatrixPart) -> SandboxProvider:
         """The sandbox provider. Raises what `lookup` raises, as all of these do."""
         return self._once("sandbox", part, lambda: self._closed(lookup.load_provider, part))
 
-    def harness(self, part: Part) -> Harness:
+    def harness(self, part: MatrixPart) -> Harness:
         """A harness."""
         return self._once("harness", part, lambda: lookup.load_harness(part.name, **part.options))
 
-    def model(self, part: Part) -> Model:
+    def model(self, part: MatrixPart) -> Model:
         """A model."""
         return self._once("model", part, lambda: self._closed(lookup.load_model, part))
 
-    def taskset(self, part: Part) -> TaskSet:
+    def taskset(self, part: MatrixPart) -> TaskSet:
         """A task set."""
         return self._once("taskset", part, lambda: lookup.load_taskset(part.name, **part.options))
 
-    def parts(self, cell: PlannedCell, shared: Shared, gateway: ModelGateway) -> RolloutParts:
+    def parts(self, cell: PlannedCell, shared: MatrixShared, gateway: ModelGateway) -> RolloutParts:
         """Everything a cell's rollouts are put together from, named as `orchard run` would name it."""
         return RolloutParts(
             taskset=self.taskset(cell.taskset),
@@ -60,12 +60,12 @@ class Loader:
             versions=plugin_versions(),
         )
 
-    def _closed(self, load: Callable[..., T], part: Part) -> T:
+    def _closed(self, load: Callable[..., T], part: MatrixPart) -> T:
         made = load(part.name, **part.options)
         self._stack.push_async_callback(made.close)  # type: ignore[attr-defined] # providers and models have it
         return made
 
-    def _once(self, kind: str, part: Part, make: Callable[[], T]) -> T:
+    def _once(self, kind: str, part: MatrixPart, make: Callable[[], T]) -> T:
         key = (kind, part.text)
         if key not in self._made:
             try:

@@ -21,7 +21,7 @@ CELLS = "cells"
 _MAY_CHANGE = ("attempts", "settings.phases.", "settings.jitter_s", "settings.verify_tries")
 
 
-class Part(Record):
+class MatrixPart(Record):
     """A harness, model, task set or sandbox provider as the user named it."""
 
     name: str
@@ -40,11 +40,11 @@ class Part(Record):
 class PlannedCell(Record):
     """One combination."""
 
-    harness: Part
+    harness: MatrixPart
     """What drives the model."""
-    model: Part
+    model: MatrixPart
     """The model."""
-    taskset: Part
+    taskset: MatrixPart
     """The tasks."""
     refused: str = ""
     """Why it cannot be run, as far as the newest start knows."""
@@ -55,10 +55,10 @@ class PlannedCell(Record):
         return CellKey(harness=self.harness.text, model=self.model.text, taskset=self.taskset.text)
 
 
-class Shared(Record):
+class MatrixShared(Record):
     """What all rollouts of a matrix have in common."""
 
-    sandbox: Part = Part(name="local")
+    sandbox: MatrixPart = MatrixPart(name="local")
     """Sandbox provider."""
     tasks: tuple[str, ...] = ()
     """Globs of task ids; empty: all."""
@@ -79,7 +79,7 @@ class MatrixPlan(Record):
 
     schema_version: int = 1
     """Version of this record's shape."""
-    shared: Shared
+    shared: MatrixShared
     """What all cells have in common."""
     cells: tuple[PlannedCell, ...]
     """In the order they were asked for."""
@@ -90,10 +90,10 @@ class MatrixPlan(Record):
     def product(
         cls,
         *,
-        harnesses: Sequence[Part],
-        models: Sequence[Part],
-        tasksets: Sequence[Part],
-        shared: Shared,
+        harnesses: Sequence[MatrixPart],
+        models: Sequence[MatrixPart],
+        tasksets: Sequence[MatrixPart],
+        shared: MatrixShared,
         created_at: float,
     ) -> Self:
         """Every combination. Raises ConfigError when two parts have one name, or a kind has none."""
@@ -161,7 +161,7 @@ def write_plan(files: Files, root: Path, plan: MatrixPlan) -> None:
     write_whole(files, root / PLAN_NAME, plan.model_dump_json(indent=2).encode())
 
 
-def shared_differences(left: Shared, right: Shared) -> list[Difference]:
+def shared_differences(left: MatrixShared, right: MatrixShared) -> list[Difference]:
     """What differs in a way that changes a rollout."""
     found = _differences(left.model_dump(mode="json"), right.model_dump(mode="json"))
     return [item for item in found if not item.field.startswith(_MAY_CHANGE)]
@@ -192,7 +192,7 @@ def _refuse(root: Path, what: str, found: Sequence[Difference]) -> None:
         )
 
 
-def _check_named_apart(kind: str, parts: Sequence[Part]) -> None:
+def _check_named_apart(kind: str, parts: Sequence[MatrixPart]) -> None:
     if not parts:
         raise ConfigError(f"the matrix names no {kind}", hint="orchard matrix --help")
     names = [part.text for part in parts]

@@ -16,7 +16,7 @@ from orchard_core.rollout.matrix.caps import Budget, MatrixCaps, MeteredGateway
 from orchard_core.rollout.matrix.directory import MatrixDirectory
 from orchard_core.rollout.matrix.key import CellKey
 from orchard_core.rollout.matrix.loading import REFUSALS, Loader
-from orchard_core.rollout.matrix.plan import PlannedCell, Shared, cell_directory
+from orchard_core.rollout.matrix.plan import MatrixShared, PlannedCell, cell_directory
 from orchard_core.rollout.matrix.watching import MatrixWatcher, NobodyWatches
 from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.sampler import FixedSampler
@@ -198,7 +198,7 @@ class MatrixRun:
         self._stop.request()
 
 
-def recipe_fields(cell: PlannedCell, shared: Shared) -> dict[str, JsonValue]:
+def recipe_fields(cell: PlannedCell, shared: MatrixShared) -> dict[str, JsonValue]:
     """The cell as `orchard run` stores what it was asked for, so that it can also resume the cell alone."""
     parts = {"taskset": cell.taskset, "harness": cell.harness, "model": cell.model, "sandbox": shared.sandbox}
     fields: dict[str, JsonValue] = {"tasks": list(shared.tasks), "limit": shared.limit}

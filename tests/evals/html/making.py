@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchard_core import Attribution, Outcome, Rollout
 from orchard_core.rollout.matrix.key import CellKey
-from orchard_core.rollout.matrix.plan import MatrixPlan, Part, Shared, cell_directory, write_plan
+from orchard_core.rollout.matrix.plan import MatrixPart, MatrixPlan, MatrixShared, cell_directory, write_plan
 from orchard_core.rollout.store.files import DiskFiles
 from orchard_core.rollout.store.writer import RunWriter
 
@@ -27,10 +27,10 @@ async def write_matrix(root: Path, *, prices: bool = True, tail: str = "") -> Pa
     """Two harnesses by two models, and a third harness that was refused. `tail` goes into every name."""
     root.mkdir(exist_ok=True)
     plan = MatrixPlan.product(
-        harnesses=[Part(name=f"{name}{tail}") for name in (*HARNESSES, "zeroclaw")],
-        models=[Part(name=f"{name}{tail}") for name in MODELS],
-        tasksets=[Part(name=f"set{tail}")],
-        shared=Shared(attempts=ATTEMPTS),
+        harnesses=[MatrixPart(name=f"{name}{tail}") for name in (*HARNESSES, "zeroclaw")],
+        models=[MatrixPart(name=f"{name}{tail}") for name in MODELS],
+        tasksets=[MatrixPart(name=f"set{tail}")],
+        shared=MatrixShared(attempts=ATTEMPTS),
         created_at=0.0,
     )
     refused = {

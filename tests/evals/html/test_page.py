@@ -104,6 +104,13 @@ async def test_without_any_known_cost_tokens_stand_in_for_it(tmp_path: Path) -> 
     assert any("4" in label for label in labels)
 
 
+async def test_where_nothing_can_draw_the_tables_stand_alone_and_say_what_to_install(tmp_path: Path) -> None:
+    found = read(render(build_matrix(await write_matrix(tmp_path / "m")), drawn=False))
+    assert not found.all("figure")
+    assert "pip install 'orchard-core[report]'" in found.one("section", id_="cost").text
+    assert len(rows(found.one("section", id_="cost").one("table"))) == 4
+
+
 def test_pairs_are_listed_with_corrected_p_values(page: Element) -> None:
     found = rows(page.one("section", id_="differences").all("table")[0])
     assert len(found) == 6
