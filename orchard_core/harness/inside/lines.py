@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from pydantic import JsonValue
 
@@ -55,3 +55,13 @@ def json_object(line: bytes) -> Mapping[str, JsonValue] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def json_events(read: Callable[[Mapping[str, JsonValue]], None]) -> Callable[[bytes], None]:
+    """Takes lines and hands on those that are JSON objects."""
+
+    def take(line: bytes) -> None:
+        if (event := json_object(line)) is not None:
+            read(event)
+
+    return take

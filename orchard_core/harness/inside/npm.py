@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchard_core.errors import ConfigError
+from orchard_core.types.sandbox import Mount
 
 _LOG = logging.getLogger("orchard.harness")
 _ARCH = {"x86_64": "x64", "aarch64": "arm64"}
 _INSTALL_S = 900.0
+_TREE_INSIDE, _NODE_INSIDE = "/opt/orchard/npm", "/opt/orchard/node"
 _GET_NODE = "install Node.js 20 or newer with npm: from nodejs.org, or your system's packages nodejs and npm"
 
 
@@ -112,3 +114,34 @@ def host_node() -> str:
     if node is None:
         raise ConfigError("this program runs on Node.js, which is not here", hint=_GET_NODE)
     return str(Path(node).resolve())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NpmProgram:
+    """A program from npm as a sandbox shows it."""
+
+    packages: tuple[str, ...]
+    """As in NpmTree; the first is the program's own."""
+    path: str
+    """The program below the installation, as `find_program` takes it."""
+    node: str = ""
+    """What runs it: empty: it is a binary; `node`: the host's Node.js; else a program as above."""
+
+    @property
+    def version(self) -> str:
+        """The program's own."""
+        return self.packages[0].rpartition("@")[2]
+
+    async def mounts(self) -> tuple[Mount, ...]:
+        """The installation and, where it is needed, the host's Node.js. Raises ConfigError."""
+        tree = Mount(source=str(await NpmTree(packages=self.packages).path()), target=_TREE_INSIDE)
+        return (tree, Mount(source=host_node(), target=_NODE_INSIDE)) if self.node == "node" else (tree,)
+
+    async def command(self) -> tuple[str, ...]:
+        """How it is run where it is mounted. Raises ConfigError."""
+        tree = await NpmTree(packages=self.packages).path()
+        program = f"{_TREE_INSIDE}/{find_program(tree, self.path)}"
+        if not self.node:
+            return (program,)
+        runner = _NODE_INSIDE if self.node == "node" else f"{_TREE_INSIDE}/{find_program(tree, self.node)}"
+        return (runner, program)

@@ -11,7 +11,7 @@ class CliConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     cli: str
-    """codex, claude, opencode, pi or kimi; or `package.module:ATTRIBUTE`, an Adapter of your own."""
+    """codex, claude, opencode, pi or kimi; or the path of an adapter of your own, a TOML file."""
     context_window: int = Field(default=200_000, ge=1)
     """Tokens that the model takes, told to the CLIs that ask: near it they shorten their conversation."""
     max_output: int = Field(default=32_000, ge=1)

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from orchard_core import (
     Harness,
     HarnessCapabilities,
     HarnessResult,
+    InsideProgram,
     Limits,
     ModelEndpoint,
     Mount,
     MountsNeeded,
-    NpmTree,
     Sandbox,
     Task,
     Told,
     Tool,
-    find_program,
-    host_node,
-    json_object,
+    ToolUse,
+    install_tool_client,
+    json_events,
     private_home,
     run_inside,
 )
 from orchard_harness_cli import __version__
-from orchard_harness_cli.adapter import Start
-from orchard_harness_cli.adapters import find_adapter
+from orchard_harness_cli.adapter import find_adapter
 from orchard_harness_cli.config import CliConfig
-
-_TREE, _NODE = "/opt/orchard/cli", "/opt/orchard/node"
 
 
 class Cli(Harness, MountsNeeded):
@@ -38,51 +36,56 @@ class Cli(Harness, MountsNeeded):
     def __init__(self, config: CliConfig) -> None:
         self._config = config
         self._adapter = find_adapter(config.cli)
-        self._tree = NpmTree(packages=self._adapter.packages)
+        self._read = self._adapter.reader()
+        self._cli = Path(config.cli).stem
 
     @property
     def name(self) -> str:
         """As it is written, `cli:pi`."""
-        return f"cli:{self._adapter.name}"
+        return f"cli:{self._cli}"
 
     @property
     def version(self) -> str:
         """This package's and the CLI's."""
-        return f"{__version__} ({self._adapter.version})"
+        note = f", {self._adapter.note}" if self._adapter.note else ""
+        return f"{__version__} ({self._cli} {self._adapter.npm.version}{note})"
 
     @property
     def capabilities(self) -> HarnessCapabilities:
         """As the adapter says."""
-        return HarnessCapabilities(tools=self._adapter.tools, turn_limit=self._adapter.turn_limit)
+        return self._adapter.able
 
     async def mounts(self) -> Sequence[Mount]:
-        """The installation and, for those that run on it, the host's Node.js. Raises ConfigError."""
-        tree = Mount(source=str(await self._tree.path()), target=_TREE)
-        return (tree, Mount(source=host_node(), target=_NODE)) if self._adapter.node == "node" else (tree,)
+        """The CLI's installation. Raises ConfigError."""
+        return await self._adapter.npm.mounts()
 
     async def run(
         self, task: Task, sandbox: Sandbox, model: ModelEndpoint, tools: Sequence[Tool], limits: Limits
     ) -> HarnessResult:
         """Run one task. Raises HarnessError for each way in which a program fails by itself."""
         inside = await sandbox.expose_model(model)
-        start = Start(
-            model=inside, tools=bool(tools), home=private_home(sandbox), limits=limits, config=self._config
-        )
-        program = self._adapter.start(start)
-        command = (*await self._command(), *program.argv)
-        stdin = task.instruction.encode("utf-8", "replace")
+        instruction = task.instruction
+        if tools and self.capabilities.tools is ToolUse.CLI:
+            client = await install_tool_client(sandbox, inside, tools)
+            instruction = f"{instruction.rstrip()}\n\n{client.instructions}"
+        program = self._program(inside, private_home(sandbox), limits, mcp=bool(tools))
+        argv = (*await self._adapter.npm.command(), *program.argv)
+        stdin = instruction.encode("utf-8", "replace")
+        program = replace(program, argv=argv, cwd=task.workdir, stdin=stdin)
         told = Told()
-
-        def read(line: bytes) -> None:
-            if (event := json_object(line)) is not None:
-                self._adapter.read(event, told)
-
-        program = replace(program, argv=command, cwd=task.workdir, stdin=stdin)
+        read = json_events(lambda event: self._read(event, told))
         return told.result(await run_inside(sandbox, program, on_line=read))
 
-    async def _command(self) -> tuple[str, ...]:
-        tree, adapter = await self._tree.path(), self._adapter
-        program = f"{_TREE}/{find_program(tree, adapter.program)}"
-        if not adapter.node:
-            return (program,)
-        return (_NODE if adapter.node == "node" else f"{_TREE}/{find_program(tree, adapter.node)}", program)
+    def _program(self, model: ModelEndpoint, home: str, limits: Limits, *, mcp: bool) -> InsideProgram:
+        values = {
+            "model": model.model,
+            "key": model.api_key,
+            "base_url": model.base_url,
+            "root_url": model.root_url,
+            "tools_url": model.tools_url,
+            "home": home,
+            "turns": str(limits.turns),
+            "context_window": str(self._config.context_window),
+            "max_output": str(self._config.max_output),
+        }
+        return self._adapter.program(values, mcp=mcp, turns=limits.turns is not None)

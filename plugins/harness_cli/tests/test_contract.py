@@ -42,6 +42,8 @@ class TestOpencode(CliSuite):
     """opencode."""
 
     cli = "opencode"
+    mcp_name = "orchard_{}"
+    patience_s = 180.0  # it repeats a failed call with ever longer pauses, whatever it is told
 
 
 @pytest.mark.slow

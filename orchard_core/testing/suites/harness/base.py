@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import ClassVar
 
 import pytest
 import pytest_asyncio
@@ -18,6 +19,9 @@ from orchard_core.types.task import Task
 
 class HarnessTests(ProvidedSuite):
     """Fixtures; a subclass gives `harness`."""
+
+    patience_s: ClassVar[float] = 60.0
+    """Seconds within which a run that cannot go on must have ended."""
 
     @pytest_asyncio.fixture
     async def spec(self, harness: Harness) -> SandboxSpec:

@@ -18,7 +18,6 @@ from orchard_core.types.harness import HarnessCapabilities, HarnessResult, Limit
 from orchard_core.types.sandbox import SandboxSpec
 from orchard_core.types.tool import ToolCall
 
-PATIENCE_S = 60.0
 FAILED = {StopReason.MODEL_ERROR, StopReason.ERROR, StopReason.BUDGET, StopReason.CONTEXT_LIMIT}
 """How a run may say that its model could not be had."""
 
@@ -119,7 +118,7 @@ class HarnessSuite(ToolTests):
         """The gateway refuses calls beyond the budget: stop with BUDGET or pass it on, never retry."""
         solution = steps(*(f"echo {n} >> log" for n in range(30)))
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(self.patience_s):
                 played = await stage.play(
                     self.task(), sandbox, OracleModel(), solution=solution, session_limits=Limits(calls=2)
                 )
@@ -135,7 +134,7 @@ class HarnessSuite(ToolTests):
         """Deadlines cancel the run: let CancelledError through, and leave no call in flight."""
         model = FakeModel(otherwise=FakeReply(delay_s=500))
         run = asyncio.create_task(stage.play(self.task(), sandbox, model))
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(self.patience_s):
             while not (model.upstreams and model.upstreams[0].requests):
                 await asyncio.sleep(0.02)
             run.cancel()
@@ -146,7 +145,7 @@ class HarnessSuite(ToolTests):
         """A command that runs on after its harness spoils verification: end it on the way out."""
         solution = steps("echo $$ > pid; sleep 300")
         run = asyncio.create_task(stage.play(self.task(), sandbox, OracleModel(), solution=solution))
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(self.patience_s):
             while not (await sandbox.exec("test -s pid")).ok:
                 assert not run.done(), "it ended without waiting for the command"
                 await asyncio.sleep(0.05)
@@ -169,7 +168,7 @@ class HarnessSuite(ToolTests):
     ) -> None:
         """A model's fault is not the agent's: pass the ModelError on, or stop with MODEL_ERROR."""
         model = FakeModel(otherwise=FakeReply(error=error))
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(self.patience_s):
             try:
                 played = await stage.play(self.task(), sandbox, model)
             except ModelError:
@@ -216,7 +215,7 @@ class HarnessSuite(ToolTests):
     ) -> None:
         """A model's mistakes are data: answer them with a helpful error, or stop; never raise."""
         model = FakeModel([reply] * 8)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(self.patience_s):
             played = await stage.play(self.task(), sandbox, model, limits=Limits(turns=6))
         assert isinstance(played.result, HarnessResult)
         assert played.result.stop is not StopReason.ERROR
