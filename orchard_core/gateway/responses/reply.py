@@ -84,8 +84,11 @@ def finish_of(response: Mapping[str, Any], items: list[Any]) -> str | None:
         return "length" if reason == "max_output_tokens" else ascii_text(str(reason or "incomplete"))
     if status != "completed":
         return None
-    kinds = {item.get("type") for item in items if isinstance(item, dict)}
-    return "tool_calls" if kinds & {"function_call", "custom_tool_call", "local_shell_call"} else "stop"
+    called = any(isinstance(item, dict) and item.get("type") in _CALLS for item in items)
+    return "tool_calls" if called else "stop"
+
+
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 
 
 def failure(error: object) -> ModelError:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from orchard_core.errors import ModelReplyMalformed
 from orchard_core.gateway.dialect import Answer
 from orchard_core.gateway.json_text import JsonFault, dumps_ascii, loads
 from orchard_core.gateway.responses.reply import failure, finish_of, message_of, response_usage
 from orchard_core.gateway.sse import framed
+
+T = TypeVar("T")
 
 _ENDS = frozenset({"response.completed", "response.incomplete"})
 _PIECES = {
@@ -71,14 +73,15 @@ class ResponsesAssembler:
             self._ended.setdefault("output", [])
         elif kind in ("response.output_item.added", "response.output_item.done"):
             self._started = True
-            place = event["output_index"]
-            self._items[place] = dict(event["item"])
+            place = _of(int, event["output_index"])
+            self._items[place] = dict(_of(dict, event["item"]))
             if kind.endswith("done"):
                 self._pieces = {key: kept for key, kept in self._pieces.items() if key[0] != place}
         elif kind in _PIECES:
             where, field = _PIECES[kind]
             inner = event.get("content_index", event.get("summary_index", 0)) if where else 0
-            self._pieces.setdefault((event["output_index"], where, inner, field), []).append(event["delta"])
+            at = (_of(int, event["output_index"]), where, _of(int, inner), field)
+            self._pieces.setdefault(at, []).append(_of(str, event["delta"]))
 
     def _item(self, place: int) -> dict[str, Any]:
         """An item as far as it came."""
@@ -94,6 +97,13 @@ class ResponsesAssembler:
             else:
                 item[field] = "".join(pieces)
         return item
+
+
+def _of(kind: type[T], value: object) -> T:
+    """The value, if it is of that type. Raises TypeError."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r:.100} should be a {kind.__name__}")
+    return value
 
 
 def _kind(item: dict[str, Any], where: str, field: str) -> str:

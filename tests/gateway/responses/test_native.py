@@ -6,19 +6,20 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import aiohttp
 import pytest
 
 from orchard_core import Dialect, ModelCall, UpstreamReply, Usage
 from orchard_core.gateway.conversation import Conversation
 from orchard_core.gateway.json_text import JsonFault
+from orchard_core.gateway.openai import OpenAIConfig, OpenAIModel
 from orchard_core.gateway.responses.codec import ResponsesCodec
 
 from ..client import Answer, Client
 from ..conftest import Open
-from .upstream import ITEMS, Json, ResponsesModel, Server, events, response
+from .server import ITEMS, Json, Server, events, response
 
 PATH = "/responses"
+PRICE = {"input": 1.0, "output": 2.0}
 HI = {"role": "user", "content": "hi"}
 
 
@@ -52,8 +53,11 @@ class Talk:
 
 
 @pytest.fixture
-async def talk(answers: Server, http: aiohttp.ClientSession, open_session: Open) -> Talk:
-    return Talk(*await open_session(ResponsesModel(answers, http)))
+async def talk(answers: Server, open_session: Open) -> AsyncIterator[Talk]:
+    settings = {"model": "m", "base_url": answers.url, "dialects": ["responses"], "price": PRICE}
+    model = OpenAIModel(OpenAIConfig.model_validate(settings))
+    yield Talk(*await open_session(model))
+    await model.close()
 
 
 async def test_a_request_passes_byte_for_byte(talk: Talk, answers: Server) -> None:

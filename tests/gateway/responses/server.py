@@ -1,25 +1,12 @@
-"""A real server of the responses API, and an upstream that speaks to it."""
+"""A real server of the responses API."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
 from aiohttp import web
-
-from orchard_core import (
-    Dialect,
-    Price,
-    SessionContext,
-    Upstream,
-    UpstreamMode,
-    UpstreamReply,
-    UpstreamRequest,
-)
-from orchard_core.gateway.sse import EventReader
 
 Json = dict[str, Any]
 
@@ -85,7 +72,7 @@ class Server:
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1/responses"
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
 
     async def stop(self) -> None:
         """Close."""
@@ -102,37 +89,3 @@ class Server:
             await stream.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
         await stream.write_eof()
         return stream
-
-
-class ResponsesModel:
-    """A model that speaks responses itself."""
-
-    def __init__(self, server: Server, http: aiohttp.ClientSession) -> None:
-        self._server = server
-        self._http = http
-
-    name = "m"
-    price = Price(input=1.0, output=2.0)
-    concurrency = None
-    mode = UpstreamMode.TEXT
-    dialects = frozenset({Dialect.RESPONSES})
-
-    def upstream(self, context: SessionContext) -> Upstream:
-        """Itself."""
-        return self
-
-    async def complete(self, request: UpstreamRequest) -> UpstreamReply:
-        """Honours `Upstream`."""
-        async with self._http.post(self._server.url, data=request.body) as answer:
-            return UpstreamReply(body=await answer.read())
-
-    async def stream(self, request: UpstreamRequest) -> AsyncIterator[bytes]:
-        """Honours `Upstream`."""
-        reader = EventReader()
-        async with self._http.post(self._server.url, data=request.body) as answer:
-            async for piece in answer.content.iter_any():
-                for data in reader.feed(piece):
-                    yield data
-
-    async def close(self) -> None:
-        """Nothing is held."""
