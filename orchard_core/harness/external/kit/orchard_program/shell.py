@@ -43,9 +43,9 @@ class Shell:
         """Take so many characters off the top of the screen."""
         self._screen = self._screen[count:]
 
-    def type(self, text: str, *, enter: bool = True, echo: bool = True) -> None:
+    def type(self, text: str, *, enter: bool = True, shown: str | None = None) -> None:
         """Type a text, or a key by its name: C-c and C-z end what runs, C-d ends the input, and with it the
-        shell."""
+        shell. `shown` is echoed in the text's place."""
         control = _CONTROL.fullmatch(text.strip())
         key = control[1].lower() if control else ""
         if key in _SIGNALS:
@@ -55,9 +55,9 @@ class Shell:
         elif text in _KEYS:
             self._bash.give(_KEYS[text])
         else:
-            line = f"{text}\n" if enter and not text.endswith("\n") else text
-            self._screen = self.screen() + (line if echo else "")
-            self._bash.give(line)
+            end = "\n" if enter and not text.endswith("\n") else ""
+            self._screen = self.screen() + (text if shown is None else shown) + end
+            self._bash.give(text + end)
 
     def kill(self) -> None:
         """End it and everything below it."""

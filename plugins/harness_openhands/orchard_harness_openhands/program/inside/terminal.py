@@ -27,7 +27,7 @@ class SandboxTerminal(TerminalInterface):
     def initialize(self) -> None:
         """Start the shell, and wait for its first prompt. Raises RuntimeError when none comes."""
         self._shell = Shell(Sandbox.given(), cwd=self.work_dir, env=_ENVIRONMENT)
-        self._shell.type(_INIT, echo=False)
+        self._shell.type(_INIT, shown="")
         deadline = time.monotonic() + 30.0
         while not CmdOutputMetadata.matches_ps1_metadata(screen := self.read_screen()):
             if self._closed or time.monotonic() > deadline:
@@ -42,7 +42,7 @@ class SandboxTerminal(TerminalInterface):
 
     def send_keys(self, text: str, enter: bool = True) -> None:
         """Type; the stock session's /dev/tty is descriptor 9 here."""
-        self._shell.type(text.replace("> /dev/tty; exit", ">&9; exit"), enter=enter)
+        self._shell.type(text.replace("> /dev/tty; exit", ">&9; exit"), enter=enter, shown=text)
 
     def read_screen(self) -> str:
         """What was typed and written since the prompt before the last command."""
