@@ -29,6 +29,7 @@ def matrix(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     strict: own.Strict = None,
     out: own.Out = None,
     max_turns: flag.MaxTurns = None,
+    max_calls: flag.MaxCalls = None,
     max_tokens: flag.MaxTokens = None,
     max_cost: flag.MaxCost = None,
     timeout: flag.Timeout = None,
@@ -55,7 +56,8 @@ def matrix(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
         tasksets=own.PartFlags(names=taskset, options=taskset_option, flag="--taskset"),
         sandbox=sandbox, sandbox_option=sandbox_option, retry_failed=retry_failed,
         model_concurrency=model_concurrency, harness_concurrency=harness_concurrency,
-        limits={"turns": max_turns, "tokens": max_tokens, "cost_usd": max_cost, "wall_clock_s": timeout},
+        limits={"turns": max_turns, "calls": max_calls, "tokens": max_tokens, "cost_usd": max_cost,
+                "wall_clock_s": timeout},
         plain={
             "tasks": task, "limit": limit, "attempts": attempts, "seed": seed, "out": out, "strict": strict,
             "concurrency": concurrency, "allow_host_fallback": allow_host_fallback, "max_time": max_time,

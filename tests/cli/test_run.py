@@ -65,12 +65,14 @@ def test_a_recipe_is_run_and_flags_go_over_it(orchard: Orchard, tmp_path: Path) 
     (tmp_path / "r.yaml").write_text(
         "taskset: workbench:8\nmodel: oracle\nlimit: 4\nlimits: {turns: 9}\nout: a\n"
     )
-    done = orchard("run", "r.yaml", "--limit", "2", "--out", "b", "--max-tokens", "90000", "--json")
+    done = orchard(
+        "run", "r.yaml", "--limit", "2", "--out", "b", "--max-tokens", "90000", "--max-calls", "30", "--json"
+    )
     assert done.returncode == Exit.OK, done.stderr
     assert json.loads(done.stdout)["planned"] == 2
     assert not (tmp_path / "a").exists()
     (first, *_) = open_run(tmp_path / "b")
-    assert (first.limits.turns, first.limits.tokens) == (9, 90000)
+    assert (first.limits.turns, first.limits.tokens, first.limits.calls) == (9, 90000, 30)
 
 
 def test_print_config_gives_a_recipe_that_is_the_same_run(orchard: Orchard, tmp_path: Path) -> None:
