@@ -96,12 +96,11 @@ def _write_page(paths: Sequence[Path], target: Path, *, threshold: float, trajec
     from orchard_core.cli.output import err
     from orchard_core.evals.html.files import write_html, write_text
     from orchard_core.evals.html.svg import INSTALL, can_draw
-    from orchard_core.evals.matrix_markdown import matrix_markdown
 
     found = matrix(paths, threshold=threshold)
     written = write_html(found, target, trajectories=trajectories)
     write_text(target.with_suffix(".json"), found.model_dump_json(indent=1) + "\n")
-    write_text(target.with_suffix(".md"), matrix_markdown(found))
+    write_text(target.with_suffix(".md"), _markdown(found))
     err(f"wrote {target}, and {target.stem}.json and {target.stem}.md beside it")
     if trajectories:
         err(f"wrote {written.pages} transcripts to {target.with_name(f'{target.stem}-rollouts')}")
@@ -127,12 +126,19 @@ def render(
 
     if not any(map(is_matrix, paths)):
         return _runs(paths, threshold=threshold, compared=compared, as_json=as_json)
-    from orchard_core.evals.matrix_markdown import matrix_markdown
-
     if compared:
         raise typer.BadParameter("compares runs: name the cells' directories", param_hint="--compare")
     found = matrix(paths, threshold=threshold)
-    return found.model_dump_json(indent=2) + "\n" if as_json else matrix_markdown(found)
+    return found.model_dump_json(indent=2) + "\n" if as_json else _markdown(found)
+
+
+def _markdown(found: MatrixReport) -> str:
+    """Of a single run its own report, which says more."""
+    from orchard_core.evals.markdown import to_markdown
+    from orchard_core.evals.matrix_markdown import matrix_markdown
+
+    alone = len(found.cells) == 1 and not found.refused
+    return to_markdown([found.cells[0].report]) if alone else matrix_markdown(found)
 
 
 def _runs(paths: Sequence[Path], *, threshold: float, compared: bool, as_json: bool) -> str:

@@ -105,7 +105,7 @@ def _table(report: Report) -> list[str]:
         "s",
     )
     rows = [_cells(row) for row in (report.total, *report.tags)]
-    return [line(head), line(["---", *["---:"] * (len(head) - 1)]), *map(line, rows)]
+    return [_line(head), _line(["---", *["---:"] * (len(head) - 1)]), *map(_line, rows)]
 
 
 def _cells(row: Row) -> list[str]:
@@ -114,13 +114,13 @@ def _cells(row: Row) -> list[str]:
         escape(row.name),
         str(row.tasks),
         f"{row.passed}/{row.planned} ({row.passed}/{row.valid})",
-        estimate(row.pass_at_1.planned),
-        estimate(row.pass_at_1.valid),
-        number(row.mean_score, ".3f"),
-        number(spent.turns_mean, ".1f"),
+        _estimate(row.pass_at_1.planned),
+        _estimate(row.pass_at_1.valid),
+        _number(row.mean_score, ".3f"),
+        _number(spent.turns_mean, ".1f"),
         f"{spent.usage.total:,}",
-        dollars(spent.cost_usd),
-        number(spent.wall_clock_mean_s, ".1f"),
+        _dollars(spent.cost_usd),
+        _number(spent.wall_clock_mean_s, ".1f"),
     ]
 
 
@@ -128,17 +128,19 @@ def _ks(row: Row) -> list[str]:
     if not row.pass_at:
         return []
     lines = [
-        line(["k", "pass@k planned", "pass@k valid", "pass^k planned", "pass^k valid"]),
-        line(["---:"] * 5),
+        _line(["k", "pass@k planned", "pass@k valid", "pass^k planned", "pass^k valid"]),
+        _line(["---:"] * 5),
     ]
     for at, hat in zip(row.pass_at, row.pass_hat, strict=True):
-        lines.append(line([str(at.k), *_both(at.rate), *_both(hat.rate)]))
+        lines.append(_line([str(at.k), *_both(at.rate), *_both(hat.rate)]))
     return ["## Several attempts", "", *lines, ""]
 
 
 def _outcomes(report: Report) -> list[str]:
-    lines = [line(["outcome", "whose doing", "rollouts"]), line(["---", "---", "---:"])]
-    lines += [line([item.outcome.value, item.attribution.value, str(item.count)]) for item in report.outcomes]
+    lines = [_line(["outcome", "whose doing", "rollouts"]), _line(["---", "---", "---:"])]
+    lines += [
+        _line([item.outcome.value, item.attribution.value, str(item.count)]) for item in report.outcomes
+    ]
     if report.errors:
         listed = ", ".join(f"{escape(name)} {count}" for name, count in report.errors.items())
         lines += ["", f"What decided them: {listed}."]
@@ -149,8 +151,8 @@ def _unscored(report: Report) -> list[str]:
     lines: list[str] = []
     if report.unscored:
         lines += [f"## Without a score: {report.unscored_count}", ""]
-        lines += [line(["rollout", "task", "outcome", "whose doing", "error", "can be graded again"])]
-        lines += [line(["---"] * 6)]
+        lines += [_line(["rollout", "task", "outcome", "whose doing", "error", "can be graded again"])]
+        lines += [_line(["---"] * 6)]
         for item in report.unscored:
             again = "yes" if item.regradable else "no"
             names = [
@@ -159,7 +161,7 @@ def _unscored(report: Report) -> list[str]:
                 item.outcome.value,
                 item.attribution.value,
             ]
-            lines.append(line([*names, escape(item.error), again]))
+            lines.append(_line([*names, escape(item.error), again]))
         if report.unscored_count > len(report.unscored):
             lines += ["", f"and {report.unscored_count - len(report.unscored)} more."]
         lines.append("")
@@ -193,7 +195,7 @@ def _used(spent: Spent) -> str:
     usage = spent.usage
     return (
         f"{spent.calls:,} model calls; tokens: {usage.input:,} input, {usage.cache_read:,} read from cache, "
-        f"{usage.cache_write:,} written to cache, {usage.output:,} output; cost {dollars(spent.cost_usd)}"
+        f"{usage.cache_write:,} written to cache, {usage.output:,} output; cost {_dollars(spent.cost_usd)}"
     )
 
 
@@ -234,26 +236,23 @@ def _comparison(comparison: RunComparison) -> str:
 
 
 def _both(rate: Rate) -> list[str]:
-    return [estimate(rate.planned), estimate(rate.valid)]
+    return [_estimate(rate.planned), _estimate(rate.valid)]
 
 
-def estimate(found: Estimate | None) -> str:
-    """A rate with its interval."""
-    if found is None:
+def _estimate(estimate: Estimate | None) -> str:
+    if estimate is None:
         return "-"
-    text = f"{found.value:.1%}"
-    if found.low is None or found.high is None:
+    text = f"{estimate.value:.1%}"
+    if estimate.low is None or estimate.high is None:
         return text
-    return f"{text} [{found.low:.1%}, {found.high:.1%}]"
+    return f"{text} [{estimate.low:.1%}, {estimate.high:.1%}]"
 
 
-def number(value: float | None, form: str) -> str:
-    """A plain number, or a dash."""
+def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def dollars(value: float | None) -> str:
-    """US dollars; what is not known is never $0."""
+def _dollars(value: float | None) -> str:
     return "unknown" if value is None else f"${value:,.4f}" if value else "$0"
 
 
@@ -270,6 +269,5 @@ def _code(text: str) -> str:
     return "".join(_shown(character) for character in text).replace("`", "'").replace("|", "/")
 
 
-def line(cells: Iterable[str]) -> str:
-    """One line of a table, of cells that are escaped already."""
+def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -76,5 +77,6 @@ def write_text(path: Path, text: str) -> None:
         beside.write_text(text, encoding="utf-8", errors="replace")
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
         raise ConfigError(f"the report cannot be written: {error}", hint="choose another --output") from error
