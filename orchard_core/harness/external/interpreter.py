@@ -45,29 +45,29 @@ def _managed(name: str, requirements: Path, python: str, size: str) -> Path:
     place = cache / f"{name}-{digest}"
     if not place.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        with _locked(cache / f"{name}-{digest}.lock"):
+        with _locked(cache / f"{name}-{digest}.lock") as lock:
             if not place.exists():
                 _LOG.warning("making %s's Python environment in %s, once; %s to fetch", name, place, size)
-                _make(place, requirements, python)
+                _make(place, requirements, python, lock)
                 _LOG.warning("%s's Python environment is ready", name)
     return place / "bin" / "python"
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Held by one process at a time; a death lets it go."""
+def _locked(path: Path) -> Iterator[int]:
+    """Held by one process at a time, and by whom it gives the descriptor; a death lets it go."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lock.fileno()
 
 
-def _make(place: Path, requirements: Path, python: str) -> None:
+def _make(place: Path, requirements: Path, python: str, lock: int) -> None:
     """Under another name until it is whole; uv goes on where it was interrupted."""
     unfinished = place.with_name(f"{place.name}.unfinished")
     base = _of_pyenv(python) or python
-    _uv("venv", "--quiet", "--allow-existing", "--relocatable", "--python", base, str(unfinished))
+    _uv(lock, "venv", "--quiet", "--allow-existing", "--relocatable", "--python", base, str(unfinished))
     interpreter = str(unfinished / "bin" / "python")
-    _uv("pip", "sync", "--quiet", "--compile-bytecode", "--python", interpreter, str(requirements))
+    _uv(lock, "pip", "sync", "--quiet", "--compile-bytecode", "--python", interpreter, str(requirements))
     unfinished.rename(place)
 
 
@@ -78,7 +78,8 @@ def _of_pyenv(version: str) -> str | None:
     return str(max(found, key=lambda path: int(path.parts[-3].split(".")[2]))) if found else None
 
 
-def _uv(*arguments: str) -> None:
+def _uv(lock: int, *arguments: str) -> None:
+    """Run uv, which holds the lock too: when we are killed, the next one waits for its end."""
     from uv import find_uv_bin
 
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
@@ -88,6 +89,7 @@ def _uv(*arguments: str) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
+        pass_fds=(lock,),
         check=False,
     )
     if done.returncode:
