@@ -57,9 +57,9 @@ class SandboxEnvironment(local.LocalEnvironment):
         if "\0" in command:
             raise ValueError("embedded null byte")
         command.encode()
-        argv = ["/bin/sh", "-c", 'exec "$@" 2>&1', "sh", *self.config.interpreter, command]
+        joined = f"exec {shlex.join([*self.config.interpreter, command])} 2>&1"
         try:
-            done = await self._sandbox.exec(argv, cwd=cwd, env=self.config.env, timeout=timeout)
+            done = await self._sandbox.exec(joined, cwd=cwd, env=self.config.env, timeout=timeout)
         except CwdMissing:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), cwd) from None
         text = done.text.replace("\r\n", "\n").replace("\r", "\n")

@@ -44,7 +44,10 @@ class Miniswe(core.Harness):
         limits: core.Limits,
     ) -> core.HarnessResult:
         """Run one task. Raises ModelError and SandboxError untouched, and what a template raises."""
-        said, bridge = self._settings, core.ThreadBridge()
+        said, bridge, instruction = self._settings, core.ThreadBridge(), task.instruction
+        if tools:
+            command = await core.install_tool_client(sandbox, await sandbox.expose_model(model), tools)
+            instruction = f"{instruction}\n\n{command.instructions}"
         cwd, uname = await surroundings(sandbox, said.environment.get("cwd", ""), task.workdir)
         environment = SandboxEnvironment(sandbox, bridge, uname, **{**said.environment, "cwd": cwd})
         steps = [limit for limit in (said.agent.get("step_limit"), limits.turns) if limit]
@@ -54,7 +57,7 @@ class Miniswe(core.Harness):
             )
             agent = said.agent_class(asks, environment, **{**said.agent, "step_limit": min(steps, default=0)})
             try:
-                status = (await bridge.drive(lambda: agent.run(task.instruction))).get("exit_status")
+                status = (await bridge.drive(lambda: agent.run(instruction))).get("exit_status")
             except (core.BudgetExceeded, core.ContextExceeded) as error:
                 return _result(agent, type(error).__name__, str(error))
         return _result(agent, str(status), f"mini-swe-agent ended with {status}")

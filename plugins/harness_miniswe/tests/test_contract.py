@@ -8,8 +8,12 @@ import pytest
 from orchard_harness_miniswe.harness import Miniswe
 from orchard_harness_miniswe.settings import MinisweConfig
 
-from orchard_core import Harness
-from orchard_core.testing import HarnessSuite
+from orchard_core import Harness, SandboxProvider, SandboxUnavailable, load_provider
+from orchard_core.testing import HarnessSuite, skip_without_isolation
+
+PLAIN = {"model": {"observation_template": "{{ output.returncode }}\n{{ output.output }}"}}
+"""mini.yaml writes outputs as JSON with `\\u0027` for an apostrophe, where the suite looks for words as they
+are."""
 
 
 class TestToolCalls(HarnessSuite):
@@ -17,8 +21,22 @@ class TestToolCalls(HarnessSuite):
 
     @pytest.fixture
     def harness(self) -> Harness:
-        """The harness as it is by default."""
-        return Miniswe()
+        """The harness as it is by default, but for how outputs are written."""
+        return Miniswe(MinisweConfig(overrides=PLAIN))
+
+
+@pytest.mark.slow
+class TestInRealSandboxes(TestToolCalls):
+    """The same in namespaces of this machine."""
+
+    async def make_provider(self) -> SandboxProvider:
+        """The provider `local`, where it can be had."""
+        provider = load_provider("local")
+        try:
+            await provider.capabilities()
+        except SandboxUnavailable as error:
+            skip_without_isolation(error)
+        return provider
 
 
 class TestText(HarnessSuite):
