@@ -32,8 +32,8 @@ from orchard_core.types.sandbox import AgentEndpoint
 from .conftest import Play
 
 DONE = """printf '{"stop": "submitted", "answer": "42", "turns": 2}' > "$ORCHARD_RESULT" """
-CALL = """curl -sS --unix-socket "$ORCHARD_SANDBOX_SOCKET" -H "Authorization: Bearer $ORCHARD_SANDBOX_TOKEN" \\
-  -H "X-Orchard-Sandbox: $ORCHARD_SANDBOX_ID" """
+CALL = """curl -sS --unix-socket "$ORCHARD_SANDBOX_SOCKET" -H "X-Orchard-Sandbox: $ORCHARD_SANDBOX_ID" \\
+  -H "Authorization: Bearer $ORCHARD_SANDBOX_TOKEN" """
 PATIENCE_S = 30.0
 
 
