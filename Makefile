@@ -20,7 +20,7 @@ test-all: $(STAMP)
 	@$(BIN)/pytest -n 2 --dist loadgroup
 
 lint: $(STAMP)
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/python tools/plugin_lines.py
 
 types: $(STAMP)
 	@$(BIN)/mypy

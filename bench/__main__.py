@@ -1,4 +1,7 @@
-"""Every bench, one after the other: `python -m bench`. Options go to each; 1 when any bound is missed."""
+"""Every bench, one after the other: `python -m bench`, or only those named: `python -m bench miniswe`.
+
+Options go to each; 1 when any bound is missed.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,16 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BENCHES = ("startup", "agent", "local_sandbox", "gateway", "rollout", "store", "report")
+BENCHES = ("startup", "agent", "local_sandbox", "gateway", "rollout", "store", "report", "miniswe")
 
 
 def main() -> int:
     codes = []
-    for name in BENCHES:
-        command = [sys.executable, str(HERE / f"{name}.py"), *sys.argv[1:]]
+    given = sys.argv[1:]
+    named = [name for name in BENCHES if name in given]
+    options = [word for word in given if word not in named]
+    for name in named or BENCHES:
+        command = [sys.executable, str(HERE / f"{name}.py"), *options]
         codes.append(subprocess.run(command, check=False).returncode)
         print(flush=True)
     return 1 if any(codes) else 0

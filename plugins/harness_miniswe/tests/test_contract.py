@@ -7,11 +7,14 @@ from typing import ClassVar
 import pytest
 from orchard_harness_miniswe.harness import Miniswe
 from orchard_harness_miniswe.settings import MinisweConfig
+from pydantic import JsonValue
 
 from orchard_core import Harness, SandboxProvider, SandboxUnavailable, load_provider
 from orchard_core.testing import HarnessSuite, skip_without_isolation
 
-PLAIN = {"model": {"observation_template": "{{ output.returncode }}\n{{ output.output }}"}}
+PLAIN: dict[str, JsonValue] = {
+    "model": {"observation_template": "{{ output.returncode }}\n{{ output.output }}"}
+}
 """mini.yaml writes outputs as JSON with `\\u0027` for an apostrophe, where the suite looks for words as they
 are."""
 
