@@ -69,13 +69,14 @@ class _Thread:
         if self._answer is not None:
             for carried in self._carried:
                 restore(self._answer, carried)
-            self.messages.append(self._answer)
+            if self._answer != _SILENT:  # what is left of another maker's reasoning
+                self.messages.append(self._answer)
         self._answer, self._carried, self._joined = None, [], False
 
     def open(self) -> dict[str, Any]:
         """The answer under way."""
         if self._answer is None:
-            self._answer = {"role": "assistant", "content": None}
+            self._answer = dict(_SILENT)
         return self._answer
 
     def message(self, item: Mapping[str, Any]) -> None:
@@ -102,7 +103,7 @@ class _Thread:
         if self.open()["content"] is not None and text and not self._joined:
             self.settle()
         answer = self.open()
-        if text:
+        if text or not refusals:
             answer["content"] = (answer["content"] or "") + text
         if refusals:
             answer["refusal"] = answer.get("refusal", "") + "".join(refusals)
@@ -155,6 +156,7 @@ class _Thread:
         self.add({"role": "tool", "tool_call_id": key, "content": content})
 
 
+_SILENT: Mapping[str, Any] = {"role": "assistant", "content": None}
 _CALL = ("type", "id", "status", "call_id", "name", "namespace")
 _REASONING = ("type", "id", "status", "summary", "content", "encrypted_content")
 

@@ -78,6 +78,19 @@ def test_items_of_one_answer_are_one_message_and_results_follow_it() -> None:
     ]
 
 
+def test_reasoning_of_another_maker_leaves_no_empty_message() -> None:
+    foreign = {"type": "reasoning", "summary": [], "encrypted_content": "x"}
+    assert messages(words("user", "hi"), foreign, words("user", "on")) == [
+        {"role": "user", "content": "hi"},
+        {"role": "user", "content": "on"},
+    ]
+
+
+def test_an_answer_without_words_keeps_its_place() -> None:
+    talk = messages(words("user", "hi"), words("assistant", ""), words("user", "on"))
+    assert talk[1] == {"role": "assistant", "content": ""}
+
+
 def test_two_answers_in_a_row_stay_two() -> None:
     talk = messages(words("user", "hi"), words("assistant", "one"), words("assistant", "two"))
     assert [message["content"] for message in talk] == ["hi", "one", "two"]
