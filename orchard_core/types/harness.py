@@ -16,9 +16,9 @@ class ToolUse(StrEnum):
     NATIVE = "native"
     """It calls `Tool.call` itself."""
     MCP = "mcp"
-    """It connects to an MCP server that the core puts inside the sandbox."""
+    """It connects to the MCP server by which the core serves them; `mcp_server` says where that is."""
     CLI = "cli"
-    """It runs a small command-line client that the core puts inside the sandbox."""
+    """It runs a small command-line client, which `install_tool_client` puts inside the sandbox."""
     NONE = "none"
     """It takes no tools; a task that needs some is refused."""
 

@@ -107,7 +107,7 @@ async def gateway() -> AsyncIterator[Gateway]:
 
 @pytest.fixture
 async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as made:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as made:
         yield made
 
 

@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from orchard_core import SessionContext, TaskInvalid, Tool, ToolResult
+from orchard_core.gateway.app import MAX_OPEN
 from orchard_core.gateway.server import Gateway
 from orchard_core.testing import FakeModel, FakeTool
 
@@ -150,6 +151,17 @@ async def test_calls_take_turns_in_the_order_they_came(program: Program, slow: S
     slow.go.set()
     assert (await first).body["content"][0]["text"] == "slept"
     assert (await second).body["ends"] is True
+
+
+async def test_a_key_has_only_so_many_requests_open(program: Program, slow: Slow) -> None:
+    calls = [asyncio.create_task(program.ask("POST", "/tools/call/slow", {})) for _ in range(MAX_OPEN)]
+    while program.session.requests < MAX_OPEN:
+        await asyncio.sleep(0)
+    refused = await program.ask("GET", "/tools")
+    assert (refused.status, refused.body["error"]["code"]) == (429, "too_many_open_calls")
+    slow.go.set()
+    assert {call.status for call in await asyncio.gather(*calls)} == {200}
+    assert len(slow.calls) == MAX_OPEN
 
 
 async def test_a_client_that_leaves_ends_its_call(program: Program, slow: Slow) -> None:
