@@ -30,8 +30,8 @@ def kind_of(
     if start.parent is not None:
         return ThreadKind.BRANCH, start.parent
     for kind, tells in (
+        (ThreadKind.TRIMMED, _trimmed_from),  # first, for it costs least and may happen at every call
         (ThreadKind.SUBAGENT, asked_by),
-        (ThreadKind.TRIMMED, _trimmed_from),
         (ThreadKind.COMPACTED, _compacted_from),
     ):
         if (other := tells(trajectory, start, earlier)) is not None:
@@ -93,7 +93,9 @@ def _messages(trajectory: Trajectory, node: Node) -> Iterator[Message]:
 def _arguments(trajectory: Trajectory, node: Node) -> str:
     """Every text in the arguments of an answer's tool calls, a line each."""
     answer = trajectory.messages.get(node.call.response or "")
-    calls = _fields(answer).get("tool_calls") if answer is not None else None
+    calls = None
+    if answer is not None and '"tool_calls"' in answer.raw:  # parsing each answer again and again costs more
+        calls = _fields(answer).get("tool_calls")
     found: list[str] = []
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None

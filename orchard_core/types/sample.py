@@ -12,11 +12,12 @@ class SampleLabel(StrEnum):
     """How a sample relates to its rollout."""
 
     MAIN = "main"
-    """The longest thread that starts from the first request."""
+    """The longest thread that starts from the first request which is no side call."""
     FORK = "fork"
     """A thread that shares a beginning with another and then differs: compaction, trimming, subagents."""
     SIDE = "side"
-    """A thread of one call that nothing follows and that shares no beginning: titles, summaries."""
+    """A thread of one call that nothing follows, that shares no beginning and that no tool call asked for:
+    titles, topic checks."""
 
 
 class Untrained(StrEnum):

@@ -244,3 +244,12 @@ def test_a_filter_that_no_task_matches_is_a_mistake_of_the_command(orchard: Orch
     done = orchard("run", "workbench:2", "--model", "oracle", "--task", "nothing*")
     assert done.returncode == Exit.USAGE
     assert "has no such task to run" in done.stderr
+
+
+def test_a_harness_s_own_configuration_is_an_option_of_it(orchard: Orchard) -> None:
+    asked = ("run", "workbench:1", "--model", "oracle", "--harness", "react", "--harness-config", "own.yaml")
+    done = orchard(*asked, "--print-config")
+    assert "config_file: own.yaml" in done.stdout
+    twice = orchard(*asked, "--harness-option", "config_file=other.yaml")
+    assert twice.returncode == Exit.USAGE
+    assert "--harness-config and --harness-option config_file= differ" in twice.stderr
