@@ -84,6 +84,11 @@ class ProgramEnd:
         return self.fault() is None
 
     @property
+    def torn(self) -> bool:
+        """Its output ends within a line: some programs leave before a long last line is out."""
+        return bool(self.stdout_tail) and not self.stdout_tail.endswith(b"\n")
+
+    @property
     def last_words(self) -> str:
         """The end of what it said, errors preferred, for people."""
         said = (self.stderr_tail.strip() or self.stdout_tail.strip()).decode("utf-8", "replace")

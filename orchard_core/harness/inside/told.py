@@ -38,7 +38,7 @@ class Told:
             return HarnessResult(stop=reported_stop(self.error), turns=self.turns, message=self.error)
         if fault := end.fault():
             raise fault
-        if not self.finished:
+        if not self.finished and not end.torn:
             raise HarnessCrashed(f"{end.program} ended without saying how its run went: {end.last_words}")
         return HarnessResult(stop=StopReason.ANSWERED, answer=self.answer, turns=self.turns)
 

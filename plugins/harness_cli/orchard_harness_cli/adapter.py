@@ -34,6 +34,8 @@ class Adapter(BaseModel):
     """How it takes the task's tools."""
     images: bool = True
     """It shows the model pictures: from files, and from tools when these come by MCP."""
+    model_error: str = ""
+    """What its last words hold when its model failed, for one that tells so in no event."""
     note: str = ""
     """For people, kept with its version in every record."""
     argv: tuple[str, ...]

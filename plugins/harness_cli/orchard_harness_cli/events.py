@@ -25,9 +25,11 @@ def codex(event: Event, told: Told) -> None:
 
 
 def claude(event: Event, told: Told) -> None:
-    """An answer comes in pieces of one id; those of subagents are not its own."""
+    """An answer comes in pieces of one id; those of subagents and those that tell of an error are no turns of
+    its own."""
+    synthetic = json_at(event, "message", "model") == "<synthetic>"
     match event.get("type"), event.get("subtype"):
-        case "assistant", _ if event.get("parent_tool_use_id") is None:
+        case "assistant", _ if event.get("parent_tool_use_id") is None and not synthetic:
             told.ids.add(json_words(event, "message", "id"))
             told.turns = len(told.ids)
         case "result", "error_max_turns":
@@ -58,3 +60,10 @@ def pi(event: Event, told: Told) -> None:
         told.error = json_words(event, "message", "errorMessage")
         if not told.error:
             told.turns, told.answer = told.turns + 1, json_words(event, "message", "content")
+
+
+def kimi(event: Event, told: Told) -> None:
+    """Messages in the shape of chat completions, and at the end how to resume."""
+    told.finished = told.finished or event.get("type") == "session.resume_hint"
+    if event.get("role") == "assistant":
+        told.turns, told.answer = told.turns + 1, json_words(event, "content")

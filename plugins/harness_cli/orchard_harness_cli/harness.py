@@ -68,16 +68,23 @@ class Cli(Harness, MountsNeeded):
         if tools and self.capabilities.tools is ToolUse.CLI:
             client = await install_tool_client(sandbox, inside, tools)
             instruction = f"{instruction.rstrip()}\n\n{client.instructions}"
-        program = self._program(inside, private_home(sandbox), limits, mcp=bool(tools))
+        home = private_home(sandbox)
+        program = self._program(instruction, inside, home, limits, mcp=bool(tools))
         argv = (*await self._adapter.npm.command(), *program.argv)
         stdin = instruction.encode("utf-8", "replace")
         program = replace(program, argv=argv, cwd=task.workdir, stdin=stdin)
         told = Told()
         read = json_events(lambda event: self._read(event, told))
-        return told.result(await run_inside(sandbox, program, on_line=read))
+        end = await run_inside(sandbox, program, on_line=read)
+        if self._adapter.model_error and self._adapter.model_error in end.last_words:
+            told.error = end.last_words
+        return told.result(end)
 
-    def _program(self, model: ModelEndpoint, home: str, limits: Limits, *, mcp: bool) -> InsideProgram:
+    def _program(
+        self, instruction: str, model: ModelEndpoint, home: str, limits: Limits, *, mcp: bool
+    ) -> InsideProgram:
         values = {
+            "instruction": instruction,
             "model": model.model,
             "key": model.api_key,
             "base_url": model.base_url,

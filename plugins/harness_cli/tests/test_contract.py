@@ -60,3 +60,12 @@ class TestClaude(CliSuite):
     """claude."""
 
     cli = "claude"
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+class TestKimi(CliSuite):
+    """kimi."""
+
+    cli = "kimi"
+    shell_tool = "Bash"
