@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from orchard_core.evals.html.view import CellView
 from orchard_core.evals.html.words import NONE
-from orchard_core.rollout.config import RunConfig
+from orchard_core.rollout.config import RunConfig, flat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +48,16 @@ def _of(config: RunConfig) -> dict[str, str]:
         "prompts hash": config.prompts_digest,
         "configuration hash": config.digest,
         "begun": _moment(config.created_at),
-        "options": ", ".join(f"{name} {value}" for name, value in config.options.items()) or "none",
+        **_options(config),
         **{f"version of {name}": version for name, version in config.versions.items()},
     }
+
+
+def _options(config: RunConfig) -> dict[str, str]:
+    """What was set; of the recipe only the parts' options, for the configuration itself has the rest."""
+    every = {name.removeprefix("recipe."): value for name, value in flat(config.options).items()}
+    kept = {name: value for name, value in every.items() if name in config.options or "_options." in name}
+    return {name: f"{value}" for name, value in kept.items() if value not in (None, "", [], {})}
 
 
 def _found(view: CellView) -> dict[str, str]:

@@ -11,6 +11,8 @@ from orchard_core.evals.html.verdict import Verdict
 from orchard_core.evals.html.view import CellView, RolloutView
 
 Solved = Literal["all", "some", "none"]
+_FEW = 8
+_SHORT = 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,16 @@ class Grid:
     """Tasks in the order of the plan."""
     counts: Mapping[Solved, int]
     """Tasks by how much of them was solved."""
+
+    @property
+    def short(self) -> bool:
+        """Every task's id fits into one line."""
+        return max((len(row.task) for row in self.rows), default=0) <= _SHORT
+
+    @property
+    def few(self) -> bool:
+        """The attempts at a task fit into one line."""
+        return max((len(marks) for row in self.rows for marks in row.marks), default=0) <= _FEW
 
 
 def grids(cells: Sequence[CellView]) -> tuple[Grid, ...]:

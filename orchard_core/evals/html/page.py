@@ -49,6 +49,7 @@ def render(report: MatrixReport, *, pages: Mapping[str, str] | None = None, draw
         failures=failure_rows(cells),
         grids=grids(cells),
         facts=facts(cells),
+        seen=[verdict for verdict in Verdict if any(view.verdicts.get(verdict) for view in cells)],
         tasksets=len({view.cell.key.taskset for view in cells}),
         differences=ranked(report.differences, cells),
     )  # fmt: skip

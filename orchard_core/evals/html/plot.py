@@ -57,10 +57,11 @@ def costs_known(cells: Sequence[CellView]) -> bool:
 
 
 def cost_accuracy(cells: Sequence[CellView], *, width: int) -> Json | None:
-    """pass@1 by the price of a rollout: dollars, or tokens where no cost is known; None without points."""
+    """pass@1 by the price of a rollout: dollars, or tokens where no cost is known; None with less
+    than two points, which say no more than the table."""
     in_dollars = costs_known(cells)
     points = _points(cells, in_dollars=in_dollars)
-    if not points:
+    if len(points) < 2:
         return None
     prices = [point.price for point in points]
     log = min(prices) > 0 and max(prices) / min(prices) > _SPREAD
@@ -92,7 +93,8 @@ def _points(cells: Sequence[CellView], *, in_dollars: bool) -> list[Point]:
 
 
 def _price_axis(*, in_dollars: bool, log: bool, width: int) -> Json:
-    axis: Json = {"format": "$,~f" if in_dollars else "~s", "grid": False, "labelOverlap": True}
+    axis: Json = {"format": "$,~f" if in_dollars else "~s", "grid": False, "labelOverlap": "greedy"}
+    axis["labelSeparation"] = 12
     axis["tickCount"] = 4 if width == NARROW else 8
     unit = "US dollars" if in_dollars else "Tokens"
     return {
