@@ -10,7 +10,8 @@ from orchard_core.cli.exits import Exit
 
 from .conftest import ROOT, Orchard
 
-RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
+MATRICES = sorted((ROOT / "recipes").glob("matrix-*.yaml"))
+RECIPES = sorted({*(ROOT / "recipes").glob("*.yaml")} - {*MATRICES})
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.stem)
@@ -19,5 +20,13 @@ def test_the_recipe_would_run(orchard: Orchard, recipe: Path) -> None:
     assert done.returncode == Exit.OK, done.stderr
 
 
+@pytest.mark.parametrize("recipe", MATRICES, ids=lambda path: path.stem)
+def test_the_matrix_would_run(orchard: Orchard, recipe: Path) -> None:
+    done = orchard("matrix", str(recipe), "--dry-run", OPENAI_API_KEY="sk-test")
+    assert done.returncode == Exit.OK, done.stderr
+    assert "would run" in done.stdout
+
+
 def test_there_are_recipes() -> None:
     assert len(RECIPES) >= 2
+    assert MATRICES
