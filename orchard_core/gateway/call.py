@@ -64,7 +64,8 @@ class Call:
             self.session.slots.release()
             self.session.slots.succeeded()
             self._take(reply, answer)
-            return self.codec.outgoing(reply.body, self.request)
+            with attempt.PluginBorder(self.session.call_timeout_s):
+                return self.codec.outgoing(reply.body, self.request)
 
     async def pieces(self) -> AsyncGenerator[bytes]:
         """The answer's events, framed, but for those that end it. Raises ModelError."""
@@ -102,14 +103,14 @@ class Call:
             while payload is not None:
                 yield payload
                 payload = await stream.next()
-            if stream.assembler.answer().finish_reason is None:
+            if _known(stream.assembler).finish_reason is None:
                 raise ModelReplyMalformed(
                     "the model server's stream ended in the middle of the answer",
                     hint="the server died or a proxy cut the connection: try again",
                 )
             slots.succeeded()
         finally:
-            self.record.answer = stream.assembler.answer()
+            self.record.answer = _known(stream.assembler)
             slots.release()
             await stream.close()
 
@@ -212,6 +213,14 @@ class Call:
             self.session.finished(self, failure)
         finally:
             self.done.set()
+
+
+def _known(assembler: Assembler) -> Answer:
+    """What has come; nothing of an answer that is nested deeper than it can be written."""
+    try:
+        return assembler.answer()
+    except RecursionError:
+        return Answer()
 
 
 class _Recorded:

@@ -74,7 +74,8 @@ class Assembler(Protocol):
         """
 
     def end(self) -> bytes:
-        """The framed events that end a complete stream, such as `data: [DONE]`; may be empty."""
+        """The framed events that end a complete stream, such as `data: [DONE]`; may be empty. They are sent
+        once the call is recorded. Raises ModelReplyMalformed."""
 
     def answer(self) -> Answer:
         """What has come so far."""
@@ -128,7 +129,8 @@ class EventTranslator(Protocol):
     """Turns one streamed chat answer into another protocol's events, piece by piece."""
 
     def feed(self, payload: bytes) -> bytes:
-        """One chat chunk's data in, framed events out; may be empty. Raises ModelReplyMalformed."""
+        """One chat chunk's data in, framed events out; may be empty. A chunk of another shape may raise
+        ValueError, TypeError, LookupError or AttributeError."""
 
     def end(self) -> bytes:
         """The events that end the stream."""
@@ -146,7 +148,7 @@ class Translation(Protocol):
         exactly. Raises JsonFault with a message for the sender."""
 
     def reply(self, body: bytes, notes: Mapping[str, object]) -> bytes:
-        """A whole chat completion as a whole answer. Raises ModelReplyMalformed."""
+        """A whole chat completion as a whole answer. One of another shape may raise as for events."""
 
     def events(self, notes: Mapping[str, object]) -> EventTranslator:
         """For one streamed answer."""

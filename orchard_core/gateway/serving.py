@@ -34,7 +34,7 @@ async def serve(
         return
     try:
         request = codec.request(body, session.conversation)
-    except JsonFault as fault:
+    except (JsonFault, RecursionError) as fault:
         await refuse(send, codec, _unread(fault))
         return
     if request.model != session.endpoint.model:
@@ -60,7 +60,7 @@ async def count(
     """Answer how many tokens a request has."""
     try:
         answer = await counted(session, body, headers.dialect)
-    except JsonFault as fault:
+    except (JsonFault, RecursionError) as fault:
         await refuse(send, native, _unread(fault))
     except ModelError as error:
         await refuse(send, native, faults.of(error))
@@ -68,8 +68,9 @@ async def count(
         await http.send_json(send, 200, answer)
 
 
-def _unread(fault: JsonFault) -> Fault:
-    return faults.invalid(f"the request cannot be read: {fault}")
+def _unread(fault: JsonFault | RecursionError) -> Fault:
+    words = str(fault) if isinstance(fault, JsonFault) else "the JSON is nested too deeply"
+    return faults.invalid(f"the request cannot be read: {words}")
 
 
 def _no_way(session: Session, spoken: Spoken) -> Fault:
@@ -115,8 +116,17 @@ async def _finish_stream(call: Call, send: Send, started: bool, failure: ModelEr
         return
     if not started:
         await http.start_stream(send)
-    last = call.ending() if failure is None else call.codec.stream_fault(faults.of(failure))
-    await http.send_events(send, last, more=False)
+    await http.send_events(send, _last(call, failure), more=False)
+
+
+def _last(call: Call, failure: ModelError | None) -> bytes:
+    """The events that end a stream, whichever way."""
+    try:
+        if failure is None:
+            return call.ending()
+    except ModelError as error:
+        failure = error
+    return call.codec.stream_fault(faults.of(failure))
 
 
 def _ended(call: Call) -> SessionClosed:

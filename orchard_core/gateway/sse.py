@@ -11,9 +11,12 @@ MAX_EVENT = 16 << 20
 
 
 def framed(data: bytes, event: str = "") -> bytes:
-    """One event. Data that holds line ends (pretty JSON) takes one `data:` line each."""
+    """One event. Data that holds line ends (pretty JSON) takes one `data:` line each; a name that holds one
+    is left out: what follows it would be a line of its own."""
     lines = data if b"\n" not in data else data.replace(b"\n", b"\ndata: ")
-    return b"event: %b\ndata: %b\n\n" % (event.encode(), lines) if event else b"data: %b\n\n" % lines
+    if event and event.isascii() and event.isprintable():
+        return b"event: %b\ndata: %b\n\n" % (event.encode(), lines)
+    return b"data: %b\n\n" % lines
 
 
 class EventReader:

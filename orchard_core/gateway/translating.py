@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import TracebackType
 
+from orchard_core.errors import ModelReplyMalformed
 from orchard_core.gateway.chat.codec import ChatCodec
 from orchard_core.gateway.chat.stream import ChatAssembler
 from orchard_core.gateway.contract import UpstreamReply
@@ -48,7 +50,8 @@ class TranslatingCodec:
 
     def outgoing(self, body: bytes, request: Request) -> bytes:
         """The completion as the harness gets it. Raises ModelReplyMalformed."""
-        return self._translation.reply(body, request.notes)
+        with _MALFORMED:
+            return self._translation.reply(body, request.notes)
 
     def assembler(self, request: Request) -> Assembler:
         """For one streamed answer."""
@@ -82,16 +85,36 @@ class _TranslatingAssembler:
     def feed(self, payload: bytes) -> bytes | None:
         """One chat chunk in, framed events of the other dialect out."""
         passed = self._chat.take(payload)
-        return None if passed is None else self._events.feed(passed)
+        with _MALFORMED:
+            return None if passed is None else self._events.feed(passed)
 
     def end(self) -> bytes:
-        """The other dialect's last events."""
-        return self._events.end()
+        """The other dialect's last events. Raises ModelReplyMalformed."""
+        with _MALFORMED:
+            return self._events.end()
 
     def answer(self) -> Answer:
         """The chat answer so far."""
         return self._chat.answer()
 
+
+class _Malformed:
+    """Around a translation of what the model server sent: what has another shape is its fault."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, LookupError | TypeError | ValueError | AttributeError | RecursionError):
+            raise ModelReplyMalformed(
+                f"the model server's answer is not a chat completion: {type(error).__name__}: {error}",
+                hint="check that the model's base URL ends in the API's root, such as /v1",
+            ) from None
+
+
+_MALFORMED = _Malformed()
 
 _NAMES, _NAME = 64, 80
 """Names of dropped fields that are recorded at most, and characters of each: a client chooses them."""

@@ -75,7 +75,7 @@ class ChatAssembler:
         for key, value in (choice.get("delta") or {}).items():
             if key == "tool_calls":
                 for call in value or ():
-                    self._calls.setdefault(call.get("index", 0), _Call()).take(call)
+                    self._calls.setdefault(int(call.get("index") or 0), _Call()).take(call)
             elif key != "role" and isinstance(value, str):
                 self._texts.setdefault(key, []).append(value)
             elif isinstance(value, list) and isinstance(self._others.get(key), list):
@@ -115,11 +115,13 @@ class _Call:
     def take(self, piece: dict[str, Any]) -> None:
         """Ids and names come once; arguments come in pieces."""
         for key, value in piece.items():
-            if key not in ("index", "function") and value is not None and value != "":
+            if key == "id":
+                self.fields[key] = _text(value) or self.fields.get(key, "")
+            elif key not in ("index", "function") and value is not None and value != "":
                 self.fields[key] = value
         for key, value in (piece.get("function") or {}).items():
             if key == "arguments":
-                self.arguments.append(value or "")
+                self.arguments.append(_text(value))
             elif value is not None and value != "":
                 self.function[key] = value
 
@@ -128,6 +130,12 @@ class _Call:
         function = {**self.function, "arguments": "".join(self.arguments)}
         ordered = {"id": self.fields.get("id", ""), **self.fields}
         return {**ordered, "function": function}
+
+
+def _text(piece: object) -> str:
+    if piece is not None and not isinstance(piece, str):
+        raise TypeError(f"a piece of a call is {type(piece).__name__}, not text")
+    return piece or ""
 
 
 def _words(error: object) -> str:

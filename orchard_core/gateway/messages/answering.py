@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from orchard_core.errors import ModelReplyMalformed
-from orchard_core.gateway.json_text import JsonFault, dumps, loads
+from orchard_core.gateway.json_text import dumps, loads
 from orchard_core.gateway.messages.reasoning import reasoning_of, signature_of
 from orchard_core.gateway.messages.usage import messages_report
 from orchard_core.gateway.said import as_object
@@ -22,26 +21,24 @@ _STOPS = {
 
 
 def answer_of(body: bytes, notes: Mapping[str, object]) -> bytes:
-    """Translate a whole answer. Raises ModelReplyMalformed."""
-    try:
-        reply = loads(body)
-        choice = reply["choices"][0]
-        content = list(_content(choice["message"], message_id(reply)))
-        called = any(block["type"] == "tool_use" for block in content)
-        reason, sequence = stop_of(choice, notes, called=called)
-        answer = {
-            "id": message_id(reply),
-            "type": "message",
-            "role": "assistant",
-            "model": reply.get("model") or "",
-            "content": content,
-            "stop_reason": reason,
-            "stop_sequence": sequence,
-            "usage": messages_report(chat_usage(reply.get("usage")) or Usage()),
-        }
-        return dumps(answer)
-    except (JsonFault, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise ModelReplyMalformed(f"the model server's answer is not a chat completion: {error!r}") from None
+    """Translate a whole answer. Raises whatever a completion of another shape leads to; `TranslatingCodec`
+    makes one error of it."""
+    reply = loads(body)
+    choice = reply["choices"][0]
+    content = list(_content(choice["message"], message_id(reply)))
+    called = any(block["type"] == "tool_use" for block in content)
+    reason, sequence = stop_of(choice, notes, called=called)
+    answer = {
+        "id": message_id(reply),
+        "type": "message",
+        "role": "assistant",
+        "model": reply.get("model") or "",
+        "content": content,
+        "stop_reason": reason,
+        "stop_sequence": sequence,
+        "usage": messages_report(chat_usage(reply.get("usage")) or Usage()),
+    }
+    return dumps(answer)
 
 
 def message_id(reply: Mapping[str, Any]) -> str:

@@ -46,7 +46,7 @@ class MessagesAssembler:
                 f"an event of the model server's stream is none of a messages answer: {fault!r}",
                 hint="the stream was cut or changed on its way: try again, or call without stream",
             ) from None
-        return None if kind == "message_stop" else framed(payload, _name(kind))
+        return None if kind == "message_stop" else framed(payload, str(kind))
 
     def _take(self, kind: object, event: dict[str, Any]) -> None:
         match kind:
@@ -113,12 +113,6 @@ def _text(piece: object) -> str:
     if not isinstance(piece, str):
         raise TypeError(f"a piece is {type(piece).__name__}, not text")
     return piece
-
-
-def _name(kind: object) -> str:
-    """The event's name; it stands on a line of its own and must not end it."""
-    name = str(kind)
-    return name if name.isascii() and name.isprintable() else ""
 
 
 def _words(error: object) -> str:

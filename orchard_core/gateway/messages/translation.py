@@ -19,7 +19,7 @@ class MessagesTranslation:
         return ask_chat(body, conversation)
 
     def reply(self, body: bytes, notes: Mapping[str, object]) -> bytes:
-        """A whole completion as a whole answer. Raises ModelReplyMalformed."""
+        """A whole completion as a whole answer."""
         return answer_of(body, notes)
 
     def events(self, notes: Mapping[str, object]) -> EventTranslator:

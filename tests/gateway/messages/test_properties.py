@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard_core.gateway.conversation import Conversation
@@ -45,7 +45,6 @@ def test_an_answer_sent_back_is_the_message_that_the_model_gave(message: Json, r
 
 
 @given(answers(), st.integers(1, 9))
-@settings(max_examples=200)
 def test_so_is_a_streamed_one(message: Json, size: int) -> None:
     conversation = Conversation()
     spoken(conversation, message)
