@@ -13,6 +13,7 @@ from orchard_core.gateway.json_text import dumps
 from orchard_core.gateway.litellm.arguments import arguments
 from orchard_core.gateway.litellm.faults import failure
 from orchard_core.gateway.litellm.library import Library
+from orchard_core.gateway.litellm.thinking import Thinking
 from orchard_core.gateway.openai_faults import Redactor
 from orchard_core.types.model import Dialect, UpstreamMode
 
@@ -59,20 +60,20 @@ class LiteLLMUpstream:
             raise self._late(limit) from None
         except self._library.errors as error:
             raise failure(error, self._vendor.where, limit, self._redact) from None
-        return UpstreamReply(body=dumps(plain(reply)))
+        return UpstreamReply(body=dumps(plain(reply.model_dump(warnings=False))))
 
     async def stream(self, request: UpstreamRequest) -> AsyncIterator[bytes]:
         """The answer's events."""
         limit = self._limit(request)
         asked = self._asked(request, limit)
-        chunks: Any = None
+        chunks, thinking = None, Thinking()
         try:
             async with asyncio.timeout(limit):
                 chunks = await self._library.complete(
                     **asked, stream=True, stream_options={"include_usage": True}
                 )
                 async for chunk in chunks:
-                    yield dumps(plain(chunk))
+                    yield dumps(plain(thinking.whole(chunk.model_dump(warnings=False))))
         except TimeoutError:
             raise self._late(limit) from None
         except self._library.errors as error:
@@ -105,16 +106,12 @@ class LiteLLMUpstream:
         """Nothing: connections are LiteLLM's own, one pool for the process."""
 
 
-def plain(reply: Any) -> object:
+def plain(value: object) -> object:
     """An answer of LiteLLM's without the fields that it adds and leaves empty."""
-    return _said(reply.model_dump(warnings=False))
-
-
-def _said(value: object) -> object:
     if isinstance(value, dict):
-        said = {key: _said(inner) for key, inner in value.items()}
+        said = {key: plain(inner) for key, inner in value.items()}
         return {key: inner for key, inner in said.items() if key in _SHOWN or inner not in _NOTHING}
-    return [_said(inner) for inner in value] if isinstance(value, list) else value
+    return [plain(inner) for inner in value] if isinstance(value, list) else value
 
 
 _NOTHING: tuple[object, ...] = (None, {}, [])

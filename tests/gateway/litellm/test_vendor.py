@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from orchard_core.gateway.session import Session
 from ..client import Client
 from ..conftest import Open
 from . import needs_litellm
-from .vendor import Json, Vendor
+from .vendor import CONTENT, Json, Vendor, thoughtful_events
 
 pytestmark = needs_litellm
 
@@ -85,6 +86,27 @@ async def test_every_dialect_reaches_every_vendor(opened: tuple[Session, Client]
     answer = await client.post(body, path="/responses")
     assert [item["type"] for item in answer.json["output"]] == ["message", "function_call"]
     assert answer.json["usage"]["input_tokens_details"]["cached_tokens"] == 70
+
+
+async def test_signed_reasoning_goes_back_as_it_was_signed(
+    opened: tuple[Session, Client], vendor: Vendor
+) -> None:
+    session, client = opened
+    vendor.streamed = thoughtful_events()
+    tools = [{"type": "function", "name": "bash", "parameters": {"type": "object", "properties": {}}}]
+    ask = {"model": session.endpoint.model, "tools": tools, "reasoning": {"effort": "low"}}
+    first = await client.post({**ask, "input": "hi", "stream": True}, path="/responses")
+    output = first.events[-1]["response"]["output"]
+    result = {"type": "function_call_output", "call_id": "toolu_1", "output": "x"}
+    await client.post(
+        {**ask, "input": [{"role": "user", "content": "hi"}, *output, result]}, path="/responses"
+    )
+    signed = {"type": "thinking", "thinking": "I should look.", "signature": "c2lnbmVk"}
+    assert vendor.asked[1][1]["messages"][1]["content"] == [signed, *CONTENT]
+    trajectory = await session.close()
+    before, after = trajectory.calls
+    given, back = (trajectory.messages[key or ""].raw for key in (before.response, after.messages.added[0]))
+    assert json.loads(given) == json.loads(back)
 
 
 async def test_a_stream_that_breaks_off_is_no_whole_answer(

@@ -84,3 +84,22 @@ class Vendor:
             await stream.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
         await stream.write_eof()
         return stream
+
+
+def thoughtful_events() -> list[Json]:
+    """The same after signed reasoning, which comes in pieces."""
+
+    def piece(kind: str, **said: str) -> Json:
+        return {"type": "content_block_delta", "index": 0, "delta": {"type": kind, **said}}
+
+    first, *others = events()
+    empty = {"type": "thinking", "thinking": "", "signature": ""}
+    return [
+        first,
+        {"type": "content_block_start", "index": 0, "content_block": empty},
+        piece("thinking_delta", thinking="I should "),
+        piece("thinking_delta", thinking="look."),
+        piece("signature_delta", signature="c2lnbmVk"),
+        {"type": "content_block_stop", "index": 0},
+        *({**event, "index": event["index"] + 1} if "index" in event else event for event in others),
+    ]
