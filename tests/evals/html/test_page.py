@@ -13,6 +13,7 @@ from orchard_core.evals.html.page import LONGEST, render
 from orchard_core.evals.html.view import TIMES
 from orchard_core.evals.join import join
 from orchard_core.evals.matrix import build_matrix
+from orchard_core.evals.transfer import transfer_table
 
 from .making import ATTEMPTS, NASTY, PASSED, TASKS, write_matrix
 from .reading import Element, read
@@ -115,6 +116,19 @@ def test_pairs_are_listed_with_corrected_p_values(page: Element) -> None:
     found = rows(page.one("section", id_="differences").all("table")[0])
     assert len(found) == 6
     assert all(float(row[5].strip("<")) <= float(row[6].split()[0].strip("<")) for row in found)
+
+
+async def test_transfer_is_a_table_of_training_by_evaluating_harness(tmp_path: Path) -> None:
+    report = build_matrix(await write_matrix(tmp_path / "m"))
+    trained = [cell.model_copy(update={"train_harness": "react"}) for cell in report.cells]
+    found = read(render(report.model_copy(update={"transfer": transfer_table(trained)})))
+    table = found.one("section", id_="transfer").one("table")
+    assert [head.text for head in table.one("thead").all("th")] == ["trained under", "react", "cli:pi"]
+    assert [cell.text.split()[0] for cell in table.one("tbody").one("tr").children] == [
+        "react",
+        "75.0%",
+        "41.7%",
+    ]
 
 
 def test_provenance_tells_what_is_shared_from_what_differs(page: Element) -> None:
