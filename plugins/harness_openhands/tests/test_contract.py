@@ -11,6 +11,7 @@ from orchard_core import Harness, SandboxProvider, SandboxUnavailable, load_prov
 from orchard_core.testing import HarnessSuite, skip_without_isolation
 
 
+@pytest.mark.slow
 class TestContract(HarnessSuite):
     """The whole suite."""
 
@@ -25,5 +26,6 @@ class TestContract(HarnessSuite):
         return provider
 
     @pytest.fixture
-    def harness(self) -> Harness:
-        return OpenHands()
+    def harness(self, openhands: OpenHands) -> Harness:
+        """With stock options but for the temperature."""
+        return openhands

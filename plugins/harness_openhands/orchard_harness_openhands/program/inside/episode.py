@@ -23,6 +23,9 @@ from .editor import SandboxEditorTool
 from .terminal import SandboxTerminalTool
 
 _RETRY = {"num_retries": 1, "retry_min_wait": 0, "retry_max_wait": 1}
+_SENT = {"reasoning_effort": None, "capability_overrides": {"supports_sampling_params": True}}
+"""OpenHands takes a model that it does not know for one that reasons: it would ask for much of that, and drop
+the temperature. Nothing is sent but what was asked for."""
 
 
 def main() -> None:
@@ -56,8 +59,8 @@ def main() -> None:
 def make_agent(task: Task) -> Agent:
     """OpenHands' default agent without a browser, and with the task's tools."""
     model = read_model()
-    name, options = f"openai/{model.name}", {**_RETRY, **task.options["llm"]}
-    llm = LLM(model=name, base_url=model.base_url, api_key=model.key, **options)
+    options = {**_RETRY, **_SENT, **task.options["llm"]}
+    llm = LLM(model=f"openai/{model.name}", base_url=model.base_url, api_key=model.key, **options)
     changes: dict[str, Any] = {} if task.options["condense"] else {"condenser": None}
     if task.tools:
         auth = {"strategy": "bearer", "value": model.key}

@@ -17,7 +17,6 @@ from openhands.tools.terminal.terminal.interface import TerminalInterface
 from openhands.tools.terminal.terminal.terminal_session import TerminalSession
 from orchard_program import Sandbox, Shell, read_task
 
-_ENVIRONMENT = {"PS2": "", "GIT_PAGER": "cat", "PAGER": "cat"}
 _INIT = f"set +H; export PROMPT_COMMAND='export PS1=\"{CmdOutputMetadata.to_ps1_prompt()}\"' PS2=''"
 
 
@@ -26,7 +25,7 @@ class SandboxTerminal(TerminalInterface):
 
     def initialize(self) -> None:
         """Start the shell, and wait for its first prompt. Raises RuntimeError when none comes."""
-        self._shell = Shell(Sandbox.given(), cwd=self.work_dir, env=_ENVIRONMENT)
+        self._shell = Shell(Sandbox.given(), cwd=self.work_dir, env={"GIT_PAGER": "cat", "PAGER": "cat"})
         self._shell.type(_INIT, shown="")
         deadline = time.monotonic() + 30.0
         while not CmdOutputMetadata.matches_ps1_metadata(screen := self.read_screen()):
