@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchard_core.errors import ConfigError, RecordCorrupt, RegradeRefused
-from orchard_core.gateway.contract import SessionContext, Upstream
+from orchard_core.gateway.contract import Model, SessionContext, Upstream
 from orchard_core.rollout.deadline import unbroken
 from orchard_core.rollout.grading import regrade
 from orchard_core.rollout.opening import plugin_versions
@@ -69,6 +69,7 @@ async def regrade_run(
             model=_NoModel(),
             provider=provider,
             gateway=_NoGateway(),
+            judge=_no_judge,
             blobs=writer.blobs,
             settings=config.settings,
             versions=plugin_versions(),
@@ -125,6 +126,10 @@ def _no_model() -> ConfigError:
         "the reward asks for a model to judge with, and grading again makes no model call",
         hint="run the rollout again, or call orchard_core.regrade with a judge",
     )
+
+
+def _no_judge(name: str) -> Model:
+    raise _no_model()
 
 
 class _NoModel:
