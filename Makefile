@@ -8,7 +8,7 @@ STAMP := $(VENV)/.set-up
 INPUTS := requirements.lock pyproject.toml hatch_build.py $(wildcard plugins/*/pyproject.toml) \
 	$(wildcard agent/*.go agent/*/*.go agent/*/*/*.go agent/go.mod) tools/setup.sh
 
-.PHONY: demo test test-all lint types go-check bench lock wheels clean
+.PHONY: demo test test-all nightly lint types go-check bench lock wheels clean
 
 demo: $(STAMP)
 	@$(BIN)/orchard demo
@@ -18,6 +18,9 @@ test: $(STAMP)
 
 test-all: $(STAMP)
 	@$(BIN)/pytest -n 2 --dist loadgroup
+
+nightly: $(STAMP)
+	@ORCHARD_NIGHTLY=1 ORCHARD_REQUIRE_LOCAL=1 $(BIN)/pytest -n 2 --dist loadgroup
 
 lint: $(STAMP)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/python tools/plugin_lines.py

@@ -38,14 +38,18 @@ class NpmTree:
         """
         return await asyncio.to_thread(self._path)
 
-    def _path(self) -> Path:
+    @property
+    def place(self) -> Path:
+        """Where it is, or will be."""
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "orchard/npm")
-        name = "+".join(package.replace("/", "-").lstrip("@") for package in self.packages)
-        target = cache / name
+        return cache / "+".join(package.replace("/", "-").lstrip("@") for package in self.packages)
+
+    def _path(self) -> Path:
+        target = self.place
         if target.is_dir():
             return target
-        cache.mkdir(parents=True, exist_ok=True)
-        with (cache / f"{name}.lock").open("w") as lock:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with (target.parent / f"{target.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not target.is_dir():
                 self._install(target)
@@ -131,6 +135,11 @@ class NpmProgram:
     def version(self) -> str:
         """The program's own."""
         return self.packages[0].rpartition("@")[2]
+
+    @property
+    def installed(self) -> bool:
+        """It need not be fetched any more."""
+        return NpmTree(packages=self.packages).place.is_dir()
 
     async def mounts(self) -> tuple[Mount, ...]:
         """The installation and, where it is needed, the host's Node.js. Raises ConfigError."""

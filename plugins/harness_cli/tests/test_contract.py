@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from orchard_harness_cli.adapter import find_adapter
 from orchard_harness_cli.config import CliConfig
 from orchard_harness_cli.harness import Cli
 
@@ -16,8 +19,11 @@ class CliSuite(HarnessSuite):
     cli: str
 
     @pytest.fixture
-    def harness(self) -> Harness:
+    def harness(self, request: pytest.FixtureRequest) -> Harness:
         """The harness as it is by default."""
+        wanted = "ORCHARD_NIGHTLY" in os.environ or request.node.get_closest_marker("nightly") is None
+        if not wanted and not find_adapter(self.cli).npm.installed:
+            pytest.skip(f"{self.cli} is not installed: `make nightly` fetches it by npm")
         return Cli(CliConfig(cli=self.cli))
 
     async def make_provider(self) -> SandboxProvider:
@@ -30,8 +36,9 @@ class CliSuite(HarnessSuite):
         return provider
 
 
+@pytest.mark.slow
 class TestPi(CliSuite):
-    """pi, in every run."""
+    """pi, in every CI run."""
 
     cli = "pi"
 
