@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from secrets import token_hex
 from typing import Any
 
 from orchard_core.gateway.json_text import dumps, loads
@@ -25,11 +26,12 @@ def answer_of(body: bytes, notes: Mapping[str, object]) -> bytes:
     makes one error of it."""
     reply = loads(body)
     choice = reply["choices"][0]
-    content = list(_content(choice["message"], message_id(reply)))
+    message = new_id()
+    content = list(_content(choice["message"], message))
     called = any(block["type"] == "tool_use" for block in content)
     reason, sequence = stop_of(choice, notes, called=called)
     answer = {
-        "id": message_id(reply),
+        "id": message,
         "type": "message",
         "role": "assistant",
         "model": reply.get("model") or "",
@@ -41,9 +43,9 @@ def answer_of(body: bytes, notes: Mapping[str, object]) -> bytes:
     return dumps(answer)
 
 
-def message_id(reply: Mapping[str, Any]) -> str:
-    """Named after the completion."""
-    return f"msg_{reply.get('id') or 'orchard'}"
+def new_id() -> str:
+    """Of a message. Clients take answers of one id for pieces of one, and servers do not always count."""
+    return f"msg_{token_hex(12)}"
 
 
 def stop_of(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchard_core.gateway.json_text import loads
-from orchard_core.gateway.messages.answering import message_id, stop_of, texts_of, tool_use
+from orchard_core.gateway.messages.answering import new_id, stop_of, texts_of, tool_use
 from orchard_core.gateway.messages.events import (
     PING,
     STOP,
@@ -40,7 +40,7 @@ class MessagesEvents:
     def __init__(self, notes: Mapping[str, object]) -> None:
         self._notes = notes
         self._begun = False
-        self._id = ""
+        self._id = new_id()
         self._next = 0
         self._open: tuple[str, int] | None = None
         self._reasoning = ""
@@ -74,7 +74,6 @@ class MessagesEvents:
     def _begin(self, chunk: Mapping[str, Any]) -> Iterator[bytes]:
         if not self._begun:
             self._begun = True
-            self._id = message_id(chunk)
             yield message_start(self._id, str(chunk.get("model") or ""), self._usage or Usage())
             yield PING
 
