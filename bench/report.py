@@ -55,8 +55,9 @@ def main() -> int:
         its = None if given.no_peers else peer(table, root, Path(folder))
     name = f"report of {rollouts:,} rollouts"
     its_seconds, its_size, chart = its or (0.0, 0.0, 0.0)
-    table.row(name, seconds, "s", peer="pandas to_html", beside=its_seconds, asked=at_most(SECONDS))
-    table.row(f"{name}, size", size, "MB", peer="pandas to_html", beside=its_size, asked=at_most(MEGABYTES))
+    beside = "pandas to_html" if its else "no peer"
+    table.row(name, seconds, "s", peer=beside, beside=its_seconds, asked=at_most(SECONDS))
+    table.row(f"{name}, size", size, "MB", peer=beside, beside=its_size, asked=at_most(MEGABYTES))
     table.note(f"one Plotly heat map with its own script is {chart:.2f} MB" if its else "no peers")
     return table.end()
 
