@@ -5,11 +5,11 @@
     from orchard_program import Sandbox, read_task, write_result
 """
 
-from .command import Command
-from .mirror import mirror
-from .sandbox import Entry, Sandbox, SandboxRefused
-from .shell import Shell
-from .task import Model, Task, keep_file, read_model, read_task, write_result
+from orchard_program.command import Command
+from orchard_program.mirror import mirror
+from orchard_program.sandbox import Entry, Sandbox, SandboxRefused
+from orchard_program.shell import Shell
+from orchard_program.task import Model, Task, keep_file, read_model, read_task, write_result
 
 __all__ = [
     "Command",

@@ -7,7 +7,7 @@ import json
 import uuid
 from collections.abc import Mapping
 
-from .sandbox import Sandbox
+from orchard_program.sandbox import Sandbox
 
 
 class Command:

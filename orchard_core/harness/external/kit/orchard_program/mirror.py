@@ -6,7 +6,7 @@ import posixpath
 import shutil
 from pathlib import Path
 
-from .sandbox import Sandbox
+from orchard_program.sandbox import Sandbox
 
 _ENTRIES = 5000
 

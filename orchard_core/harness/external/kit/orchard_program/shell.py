@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .command import Command
-from .sandbox import Sandbox
+from orchard_program.command import Command
+from orchard_program.sandbox import Sandbox
 
 _BASH = (
     "command -v bash >/dev/null || { echo there is no bash; exit 127; }; exec bash --noediting -i 2>&1 9>&1"

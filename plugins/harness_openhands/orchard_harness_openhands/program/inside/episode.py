@@ -19,8 +19,8 @@ from openhands.sdk.tool import register_tool
 from openhands.tools.preset.default import get_default_agent
 from orchard_program import Task, keep_file, read_model, read_task, write_result
 
-from .editor import SandboxEditorTool
-from .terminal import SandboxTerminalTool
+from inside.editor import SandboxEditorTool
+from inside.terminal import SandboxTerminalTool
 
 _RETRY = {"num_retries": 1, "retry_min_wait": 0, "retry_max_wait": 1}
 _SENT = {"reasoning_effort": None, "capability_overrides": {"supports_sampling_params": True}}
