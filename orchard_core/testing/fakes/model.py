@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from orchard_core.gateway.contract import SessionContext, UpstreamRequest
@@ -12,13 +13,15 @@ from orchard_core.types.model import Price, UpstreamMode
 
 class FakeModel:
     """Honours `orchard_core.Model`. Each session hears `replies` from the first one on; after the last, and
-    for a model given none, `otherwise` answers."""
+    for a model given none, `otherwise` answers. `side` answers requests that offer no tools, such as one for
+    a title; without it they are answered like all others."""
 
     def __init__(
         self,
         replies: Sequence[FakeReply | str] = (),
         *,
         otherwise: FakeReply | NextReply = FakeReply(text="done"),  # noqa: B008 - frozen
+        side: FakeReply | None = None,
         name: str = "fake",
         price: Price | None = Price(input=0.0, output=0.0),  # noqa: B008 - frozen
         concurrency: int | None = None,
@@ -26,6 +29,7 @@ class FakeModel:
     ) -> None:
         self._replies = [FakeReply(text=reply) if isinstance(reply, str) else reply for reply in replies]
         self._otherwise = otherwise
+        self._side = side
         self._name = name
         self._price = price
         self._concurrency = concurrency
@@ -58,6 +62,8 @@ class FakeModel:
 
         def next_reply(request: UpstreamRequest) -> FakeReply:
             otherwise = self._otherwise
+            if self._side is not None and not _offers_tools(request):
+                return self._side
             reply = next(left, None)
             if reply is not None:
                 return reply
@@ -70,3 +76,7 @@ class FakeModel:
     async def close(self) -> None:
         """See Model."""
         self.closed = True
+
+
+def _offers_tools(request: UpstreamRequest) -> bool:
+    return bool(json.loads(request.body).get("tools"))

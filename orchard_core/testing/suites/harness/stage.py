@@ -18,6 +18,7 @@ from orchard_core.rollout.tool_ending import ToolEnding
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.harness import HarnessResult, Limits
+from orchard_core.types.model import ModelCall
 from orchard_core.types.task import Solution, SolutionStep, Task
 from orchard_core.types.trajectory import Trajectory
 
@@ -32,6 +33,11 @@ class Played:
     """What the gateway recorded."""
     session: Session
     """The session, closed."""
+
+    @property
+    def main_calls(self) -> Sequence[ModelCall]:
+        """The calls that offer tools: the others are for titles and the like."""
+        return main_calls(self.trajectory)
 
     @property
     def heard(self) -> str:
@@ -95,3 +101,8 @@ def steps(*commands: str, answer: str = "") -> Solution:
 def as_json(text: str) -> str:
     """How a text stands inside recorded JSON, the quotes left out."""
     return json.dumps(text)[1:-1]
+
+
+def main_calls(trajectory: Trajectory) -> Sequence[ModelCall]:
+    """The calls that offer tools."""
+    return [call for call in trajectory.calls if call.tools is not None]

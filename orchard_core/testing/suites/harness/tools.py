@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import pytest
@@ -17,13 +17,22 @@ from orchard_core.testing.fakes.model import FakeModel
 from orchard_core.testing.fakes.reply import FakeReply
 from orchard_core.testing.fakes.tool import FakeTool
 from orchard_core.testing.suites.harness.base import HarnessTests
-from orchard_core.testing.suites.harness.stage import Stage, as_json
+from orchard_core.testing.suites.harness.stage import Stage, as_json, main_calls
 from orchard_core.types.content import Image, Text
 from orchard_core.types.harness import HarnessCapabilities, Limits, StopReason, ToolUse
 from orchard_core.types.tool import ToolCall, ToolResult
 
 WORDS = 'ping-7\'s $HOME \\ "x"'
 """Must arrive byte by byte, through shells too."""
+
+
+TITLE = FakeReply(text="A title")
+"""What side calls hear, which offer no tools."""
+
+
+def scripted(replies: Sequence[FakeReply]) -> FakeModel:
+    """A model that says these things in the conversation, whatever is asked beside it."""
+    return FakeModel(replies, side=TITLE)
 
 
 class ToolTests(HarnessTests):
@@ -72,7 +81,7 @@ class ToolTests(HarnessTests):
     ) -> None:
         """The task's tools are why it was chosen: call them once each time, and show what they gave."""
         tool = FakeTool(act=lambda args: ToolResult.text(f"heard {args['words']} loudly"))
-        model = FakeModel([self.calling(able, sandbox, ("echo", {"words": WORDS}))])
+        model = scripted([self.calling(able, sandbox, ("echo", {"words": WORDS}))])
         played = await stage.play(self.task(), sandbox, model, tools=[tool], limits=self.play_limits(able))
         assert tool.calls == [{"words": WORDS}]
         assert as_json(f"heard {WORDS} loudly") in played.heard
@@ -86,7 +95,11 @@ class ToolTests(HarnessTests):
         numbers = [f"number-{n}" for n in range(3)]
         reply = self.calling(able, sandbox, *(("echo", {"words": number}) for number in numbers))
         played = await stage.play(
-            self.task(), sandbox, FakeModel([reply]), tools=[tool], limits=self.play_limits(able)
+            self.task(),
+            sandbox,
+            scripted([reply]),
+            tools=[tool],
+            limits=self.play_limits(able),
         )
         assert [call["words"] for call in tool.calls] == numbers
         assert [f"call_{n}" for n in range(3) if f'"call_{n}"' not in played.heard] == []
@@ -96,7 +109,9 @@ class ToolTests(HarnessTests):
     ) -> None:
         """A failed call is something to learn from: show its text, keep going."""
         tool = FakeTool(act=lambda args: ToolResult.text("no such page: try /home", is_error=True))
-        model = FakeModel([self.calling(able, sandbox, ("echo", {"words": word})) for word in "ab"])
+        model = FakeModel(
+            side=TITLE, replies=[self.calling(able, sandbox, ("echo", {"words": word})) for word in "ab"]
+        )
         played = await stage.play(self.task(), sandbox, model, tools=[tool], limits=self.play_limits(able))
         assert len(tool.calls) == 2
         assert "no such page: try /home" in played.heard
@@ -108,12 +123,14 @@ class ToolTests(HarnessTests):
         calls tools itself reads it off the result; any other is ended by the core."""
         final = ToolResult(content=(Text(text="bye"),), ends=True, answer="the end")
         tool = FakeTool("finish_task", act=lambda args: final)
-        model = FakeModel([self.calling(able, sandbox, ("finish_task", {"words": "x"}))] * 3)
+        model = FakeModel(
+            side=TITLE, replies=[self.calling(able, sandbox, ("finish_task", {"words": "x"}))] * 3
+        )
         played = await stage.play(self.task(), sandbox, model, tools=[tool], limits=self.play_limits(able))
         assert len(tool.calls) == 1
         assert (played.result.stop, played.result.answer) == (StopReason.SUBMITTED, "the end")
         assert played.result.turns == 1
-        assert len(played.trajectory.calls) == 1
+        assert len(played.main_calls) == 1
 
     async def test_a_tool_that_breaks_is_the_tasks_fault(
         self, stage: Stage, sandbox: Sandbox, able: HarnessCapabilities
@@ -123,13 +140,13 @@ class ToolTests(HarnessTests):
         def fail(args: object) -> ToolResult:
             raise ZeroDivisionError("the task's own bug")
 
-        model = FakeModel([self.calling(able, sandbox, ("echo", {"words": "x"}))] * 3)
+        model = scripted([self.calling(able, sandbox, ("echo", {"words": "x"}))] * 3)
         with pytest.raises(TaskInvalid, match="the task's own bug"):
             await stage.play(
                 self.task(), sandbox, model, tools=[FakeTool(act=fail)], limits=self.play_limits(able)
             )
         assert stage.last is not None
-        assert len(stage.last.trajectory().calls) == 1
+        assert len(main_calls(stage.last.trajectory())) == 1
 
     async def test_pictures_are_shown_where_claimed(
         self, stage: Stage, sandbox: Sandbox, able: HarnessCapabilities
@@ -138,7 +155,7 @@ class ToolTests(HarnessTests):
         if not able.images or able.tools is ToolUse.CLI:
             pytest.skip("it shows no pictures of tools, and says so")
         tool = FakeTool(act=lambda args: ToolResult(content=(Image(data=_PIXEL),)))
-        model = FakeModel([self.calling(able, sandbox, ("echo", {"words": "look"}))])
+        model = scripted([self.calling(able, sandbox, ("echo", {"words": "look"}))])
         played = await stage.play(self.task(), sandbox, model, tools=[tool], limits=self.play_limits(able))
         assert base64.b64encode(_PIXEL).decode() in played.heard
 
