@@ -18,10 +18,10 @@ def regrade(
     concurrency: Annotated[int, typer.Option(min=1, help="Rollouts at once.")] = 4,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Grade rollouts again from what was kept; no agent and no model runs.
+    """Grade rollouts again from what a run kept.
 
-    Without --all, those that have no score. The old records stay in the run. Exits with 1 when a rollout
-    could not be graded.
+    No agent and no model runs. Without --all, those are graded that have no score. The old records stay in
+    the run. Exits with 1 when a rollout could not be graded.
     """
     from orchard_core.cli.regrading import launch
 

@@ -49,7 +49,7 @@ def test_help_names_every_command_in_its_section(orchard: Orchard) -> None:
     done = orchard("--help")
     assert done.returncode == Exit.OK
     assert re.search(r"Run:\n  demo .*\n  run .*\n  matrix .*\n  doctor .*\n  regrade ", done.stdout)
-    assert re.search(r"Look at results:\n  show .*\n  report .*\n  runs ", done.stdout)
+    assert re.search(r"Look at results:\n  show .*\n  samples .*\n  report .*\n  runs ", done.stdout)
 
 
 def test_no_summary_in_the_help_is_cut_off_at_80_columns(orchard: Orchard) -> None:

@@ -19,9 +19,9 @@ Rates = st.lists(st.fractions(min_value=-1, max_value=1, max_denominator=6), min
 
 def enumerated(values: list[Fraction]) -> float:
     """The definition: every sign pattern."""
-    seen = abs(sum(values))
+    seen = abs(sum(values, Fraction()))
     sums = [
-        sum(sign * value for sign, value in zip(signs, values, strict=True))
+        sum((sign * value for sign, value in zip(signs, values, strict=True)), Fraction())
         for signs in product((1, -1), repeat=len(values))
     ]
     return sum(abs(total) >= seen for total in sums) / len(sums)
