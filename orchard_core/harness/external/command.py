@@ -23,7 +23,8 @@ class CommandConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     program: str
-    """The program and its arguments, quoted as for a shell; it runs beside the driver with your rights."""
+    """The program and its arguments, quoted as for a shell; it runs beside the driver with your rights. An
+    argument that names a file here is handed on as an absolute path."""
     tools: Literal["mcp", "none"] = "mcp"
     """mcp: it uses the tools at ORCHARD_TOOLS_URL; none: it does not, and tasks with tools are refused."""
     turn_limit: bool = True
@@ -46,8 +47,9 @@ class CommandHarness(ExternalHarness):
                 f"there is no program {config.program!r} to run as a harness",
                 hint="name an executable file, as in command:./my-harness.sh",
             )
+        words = (str(Path(word).absolute()) if Path(word).is_file() else word for word in argv[1:])
         self._program = ExternalProgram(
-            argv=(str(Path(found).absolute()), *argv[1:]), env=config.env, options=config.options
+            argv=(str(Path(found).absolute()), *words), env=config.env, options=config.options
         )
 
     @property
@@ -57,10 +59,14 @@ class CommandHarness(ExternalHarness):
 
     @property
     def version(self) -> str:
-        """The program's name and a digest of its file: a program that was changed is another harness."""
-        path = Path(self._program.argv[0])
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
-        return " ".join([path.name, *self._program.argv[1:], digest])
+        """Its command line and a digest of the files named there: a program that was changed is another
+        harness."""
+        digest = hashlib.sha256()
+        for path in map(Path, self._program.argv):
+            if path.is_file():
+                digest.update(path.read_bytes())
+        words = (Path(word).name if Path(word).is_file() else word for word in self._program.argv)
+        return " ".join([*words, digest.hexdigest()[:12]])
 
     @property
     def capabilities(self) -> HarnessCapabilities:

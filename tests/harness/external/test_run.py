@@ -205,6 +205,19 @@ def test_its_version_tells_one_program_from_another(harness_of: Callable[..., Co
     assert harness_of("echo 2").version == second
 
 
+async def test_a_file_among_its_arguments_is_found_and_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.py").write_text("first")
+    harness = CommandHarness(CommandConfig(program="sh run.py --fast"))
+    assert (await harness.program()).argv[1:] == (str(tmp_path / "run.py"), "--fast")
+    version = harness.version
+    (tmp_path / "run.py").write_text("second")
+    assert version.startswith("sh run.py --fast ")
+    assert harness.version != version
+
+
 def test_its_options_say_what_it_can_do(tmp_path: Path) -> None:
     harness = load_harness("command:/bin/sh -c true", tools="none", turn_limit=False)
     assert (harness.capabilities.tools, harness.capabilities.turn_limit) == (ToolUse.NONE, False)
