@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Self
 
 from orchard_core.cli.display.words import clock, count, money
@@ -88,7 +89,8 @@ class MatrixSummary(Record):
             lines += ["", *table(head, [_row(cell) for cell in self.cells], width=width)]
         for reason, keys in self._by_reason().items():
             lines += ["", *(f"refused    {clean_line(key.text)}" for key in keys)]
-            lines += [f"           {clean_line(reason, 500) or 'not started yet'}"]
+            told = clean_line(reason, 500) or "not started yet"
+            lines += [f"           {line}" for line in (wrap(told, width - 12) if width else [told])]
         if self.stopped:
             lines += ["", f"stopped    {self.stopped}"]
         return [*lines, "", f"next       orchard report {self.matrix}"]

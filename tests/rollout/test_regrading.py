@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,10 @@ from orchard_core.rollout.store.run import open_run
 from orchard_core.rollout.store.writer import RunWriter
 from orchard_core.testing import FakeProvider, FakeReward, FakeTaskSet
 
+from .regrade_driver import COUNT
 from .starting import Runs, collected
+
+DRIVER = Path(__file__).with_name("regrade_driver.py")
 
 
 class Judge:
@@ -136,3 +142,34 @@ async def test_a_run_that_is_being_written_or_is_none_is_refused(
     async with await RunWriter.open(root, open_run(root).config, resume=True):
         with pytest.raises(RunLocked):
             await graded(regrade_run(root, taskset=judged(Judge(1.0)), provider=provider))
+
+
+async def test_killing_the_grader_loses_nothing_that_was_reported(runs: Runs, root: Path) -> None:
+    await collected(runs(judged(Judge(VerifierFailed("crashed")), count=COUNT)))
+    reported: list[str] = []
+    lives = 0
+    while await _life(root, reported):
+        lives += 1
+        run = open_run(root)
+        assert {run.rollout(name).score for name in reported} == {1.0}
+    assert lives >= 1
+    assert len(reported) == len(set(reported))
+    assert [rollout.score for rollout in open_run(root).rollouts()] == [1.0] * COUNT
+    assert open_run(root).damaged() == []
+
+
+async def _life(root: Path, reported: list[str]) -> bool:
+    """One grader, killed at its second report. False when there was nothing left to kill it for."""
+    grader = await asyncio.create_subprocess_exec(
+        sys.executable, str(DRIVER), str(root), stdout=asyncio.subprocess.PIPE
+    )
+    assert grader.stdout is not None
+    seen = 0
+    async for line in grader.stdout:
+        reported.append(line.decode().strip())
+        seen += 1
+        if seen == 2 and grader.returncode is None:
+            grader.send_signal(signal.SIGKILL)
+    code = await grader.wait()
+    assert code in {0, -signal.SIGKILL}
+    return code != 0
