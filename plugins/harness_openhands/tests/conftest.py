@@ -43,14 +43,19 @@ def play(openhands: OpenHands, sandbox: Sandbox) -> Play:
     """`await play((tool, arguments), ...)`: the model makes these calls one a turn, then calls finish."""
 
     async def run(*calls: tuple[str, dict[str, object]]) -> Played:
-        end: tuple[str, dict[str, object]] = ("finish", {"message": "all done"})
-        made = [*calls, end]
-        model = FakeModel([_call(place, name, arguments) for place, (name, arguments) in enumerate(made)])
-        task = Task(id="one", taskset="tests", instruction="Do as you like.")
-        async with stage(openhands) as before:
-            return await before.play(task, sandbox, model)
+        return await play_in(openhands, sandbox, *calls)
 
     return run
+
+
+async def play_in(openhands: OpenHands, sandbox: Sandbox, *calls: tuple[str, dict[str, object]]) -> Played:
+    """The same, in a sandbox of one's own."""
+    end: tuple[str, dict[str, object]] = ("finish", {"message": "all done"})
+    made = [*calls, end]
+    model = FakeModel([_call(place, name, arguments) for place, (name, arguments) in enumerate(made)])
+    task = Task(id="one", taskset="tests", instruction="Do as you like.")
+    async with stage(openhands) as before:
+        return await before.play(task, sandbox, model)
 
 
 def heard(played: Played) -> list[str]:

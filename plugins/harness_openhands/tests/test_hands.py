@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from orchard_harness_openhands.events import ARTIFACT, parse_events, read_events
+from orchard_harness_openhands.harness import OpenHands
 
-from orchard_core import RecordCorrupt, Sandbox, StopReason
+from orchard_core import RecordCorrupt, Sandbox, StopReason, open_sandbox
 
-from .conftest import Play, heard
+from .conftest import Play, heard, play_in
 
 
 def run(command: str, **more: object) -> tuple[str, dict[str, object]]:
@@ -130,6 +131,24 @@ async def test_the_editor_works_on_files_of_the_sandbox(play: Play, sandbox: San
     assert await sandbox.read_bytes("/workspace/latin") == b"CAF\xe9\n"
     assert await sandbox.read_bytes("/workspace/d/x") == b"through\n"
     assert (await sandbox.stat("/workspace/d/x")).mode & 0o777 == 0o755
+
+
+@pytest.mark.slow
+async def test_the_same_answers_make_the_same_requests(openhands: OpenHands) -> None:
+    """Which is what `replayable` promises."""
+    calls = [
+        run("echo one; false"),
+        edit("create", "/workspace/f", file_text="x"),
+        edit("view", "/workspace"),
+    ]
+    made = []
+    for _ in range(2):
+        async with open_sandbox("local") as sandbox:
+            played = await play_in(openhands, sandbox, *calls)
+        trajectory = played.trajectory
+        made.append([(call.messages, call.tools, call.params) for call in trajectory.calls])
+        assert len(made[-1]) == 4
+    assert made[0] == made[1]
 
 
 def test_what_is_no_event_log_is_refused(tmp_path: Path) -> None:

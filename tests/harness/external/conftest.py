@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import orchard_core.harness.external
 from orchard_core.gateway.scripted import OracleModel
 from orchard_core.harness.external.command import CommandConfig, CommandHarness
 from orchard_core.plugins.lookup import load_provider
@@ -16,6 +18,8 @@ from orchard_core.testing.suites.harness.stage import Played, stage
 from orchard_core.types.harness import Limits
 from orchard_core.types.sandbox import SandboxSpec
 from orchard_core.types.task import Task
+
+sys.path.append(str(Path(orchard_core.harness.external.__file__).with_name("kit")))  # as programs do
 
 Play = Callable[..., Coroutine[Any, Any, Played]]
 
