@@ -1,8 +1,8 @@
 """mini-swe-agent here beside its own local run of the same scripted conversation: `python -m bench miniswe`.
 
 The peer is the stock package as its users run it: its agent, litellm, its local environment, in a process of
-its own; both ask the same gateway. What the sandbox's own exec costs over a bare subprocess is measured in
-the same run and allowed on top.
+its own; both ask the same gateway. A second peer leaves litellm out, for comparison only. What the sandbox's
+own exec costs over a bare subprocess is measured in the same run and allowed on top.
 """
 
 from __future__ import annotations
@@ -63,18 +63,22 @@ def main() -> int:
 
 async def compare(table: Table, turns: int, repeat: int) -> int:
     """Measure both, in turns, so that a busy machine hits both alike. Gives the count of differences."""
-    ours, stock, costs = [], [], []
+    ours, stock, light, costs = [], [], [], []
     for _ in range(repeat + 1):  # the first round warms up
-        stock.append(await run_stock(turns))
+        stock.append(await run_stock(turns, "litellm"))
+        light.append(await run_stock(turns, "requests"))
         async with open_sandbox("local") as sandbox:
             ours.append(await run_ours(turns, sandbox))
         async with open_sandbox("local") as sandbox:
             costs.append(await exec_cost_s(sandbox, turns))
-    mine, theirs = (statistics.median(ran.seconds for ran in runs[1:]) for runs in (ours, stock))
+    mine, theirs, lightest = (
+        statistics.median(ran.seconds for ran in runs[1:]) for runs in (ours, stock, light)
+    )
     cost = max(statistics.median(costs[1:]), 0.0)
     name = f"mini-swe-agent, {turns} turns"
     allowed = at_most((TARGET * theirs + cost) * 1000)
     table.row(name, mine * 1000, "ms", peer="its own local run", beside=theirs * 1000, asked=allowed)
+    table.row(name, mine * 1000, "ms", peer="the same without litellm", beside=lightest * 1000)
     lines = list(
         difflib.unified_diff(sent(stock[-1].recorded), sent(ours[-1].recorded), "stock", "ours", lineterm="")
     )
@@ -116,7 +120,7 @@ async def run_ours(turns: int, sandbox: Sandbox) -> Ran:
         return Ran(seconds=spent, recorded=await session.close())
 
 
-async def run_stock(turns: int) -> Ran:
+async def run_stock(turns: int, way: str) -> Ran:
     """The stock package, in a process of its own that measures itself, imports left out."""
     with tempfile.TemporaryDirectory(prefix="orchard-bench-") as folder:
         async with Gateway() as gateway:
@@ -124,7 +128,7 @@ async def run_stock(turns: int) -> Ran:
             where = session.endpoint
             process = await asyncio.create_subprocess_exec(
                 sys.executable, str(STOCK), where.base_url, where.api_key, "mini.yaml", folder, TASK,
-                f"{folder}/out.traj.json", stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                f"{folder}/out.traj.json", way, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             )  # fmt: skip
             told, problems = await process.communicate()
             assert process.returncode == 0, problems.decode()
