@@ -2,8 +2,8 @@
 
     python stock_run.py URL KEY CONFIG CWD TASK OUT [litellm|requests]
 
-Leaves the trajectory at OUT, and prints the seconds that the agent took, imports left out. With `requests` its
-OpenRouter model asks in place of litellm.
+Leaves the trajectory at OUT, and prints the seconds that the agent took, imports left out. With `requests`,
+its OpenRouter model asks in place of litellm.
 """
 
 from __future__ import annotations
