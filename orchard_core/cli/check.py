@@ -52,11 +52,11 @@ def check(
     for kind, spec in [named for subject in subjects for named in _named(catalog(), subject)]:
         checked = Checked(f"{kind}:{spec}")
         asked: dict[str, object] = {
-            "kind": kind, "spec": spec, "sandbox": sandbox, "policy": policy, "only": only
+            "kind": kind, "spec": spec, "options": options, "sandbox": sandbox, "policy": policy, "only": only
         }  # fmt: skip
         if not as_json:
             _begin(checked)
-        for found in follow({**asked, "options": options}, quiet_s=quiet):
+        for found in follow(asked, quiet_s=quiet):
             checked.take(found)
             if not as_json:
                 _show(found)
@@ -102,14 +102,10 @@ def _begin(checked: Checked) -> None:
 def _show(found: Found) -> None:
     from orchard_core.cli.output import out
 
-    marks = {
-        "passed": ("ok  ", {"fg": "green"}),
-        "failed": ("FAIL", {"fg": "red"}),
-        "skipped": ("-   ", {"dim": True}),
-    }
+    marks = {"passed": ("ok  ", "green"), "failed": ("FAIL", "red"), "skipped": ("-   ", "bright_black")}
     if found.state in marks:
-        mark, style = marks[found.state]
-        out(f"  {mark} {_title(found.test)}", **style)
+        mark, colour = marks[found.state]
+        out(f"  {mark} {_title(found.test)}", fg=colour)
 
 
 def _title(test: str) -> str:

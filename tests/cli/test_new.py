@@ -72,8 +72,8 @@ def code_lines(text: str) -> int:
     """Lines that are neither blank, comment, docstring nor import."""
     skipped: set[int] = set()
     for node in ast.walk(ast.parse(text)):
-        literal = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if literal or isinstance(node, (ast.Import, ast.ImportFrom)):
+        documents = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.stmt) and (documents or isinstance(node, ast.Import | ast.ImportFrom)):
             skipped |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     lines = enumerate(text.splitlines(), start=1)
     return sum(bool(line.split("#")[0].strip()) for number, line in lines if number not in skipped)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,8 +49,13 @@ HARNESSES = {
     "cli:kimi": "mcp__orchard__{}",
     "cli:opencode": "orchard_{}",
     "cli:pi": "bash",
+    "zeroclaw": "orchard__{}",
 }
 """What the model behind each calls: a tool of the task by this name, or the shell."""
+
+STANDIN = Path(__file__).parents[2] / "plugins/harness_zeroclaw/tests/standin/zeroclaw"
+OPTIONS = {"zeroclaw": {"binary": shutil.which("zeroclaw") or STANDIN}}
+"""Where ZeroClaw itself is not on PATH, its stand-in plays."""
 
 
 def scripted(called: str) -> FakeModel:
@@ -93,7 +100,7 @@ async def play(name: str, calls: list[tuple[str, Mapping[str, JsonValue]]]) -> R
         async with Gateway() as gateway:
             parts = RolloutParts(
                 taskset=FakeTaskSet([TASK], tools=shop(calls)),
-                harness=load_harness(name),
+                harness=load_harness(name, **OPTIONS.get(name, {})),
                 model=scripted(HARNESSES[name]),
                 provider=provider,
                 gateway=gateway,

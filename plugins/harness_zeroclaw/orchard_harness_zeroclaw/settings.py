@@ -43,7 +43,7 @@ def settings(config: ZeroClawConfig, model: ModelEndpoint, task: Task, *, tools:
     }
     if tools:
         served: Mapping[str, Setting] = {
-            "name": "task", "transport": "http", "url": server.url, "headers": dict(server.headers)
+            "name": AGENT, "transport": "http", "url": server.url, "headers": dict(server.headers)
         }  # fmt: skip
         tables["[[mcp.servers]]"] = served
     return "\n".join(["schema_version = 3", *_lines(tables)]) + "\n"

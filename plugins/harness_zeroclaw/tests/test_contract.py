@@ -16,7 +16,7 @@ from orchard_core.testing import HarnessSuite, skip_without_isolation
 class ZeroClawSuite(HarnessSuite):
     """In the local provider, for a program cannot be shown inside any lesser one."""
 
-    mcp_name: ClassVar[str] = "task__{}"
+    mcp_name: ClassVar[str] = "orchard__{}"
     shell_tool: ClassVar[str] = "shell"
 
     async def make_provider(self) -> SandboxProvider:
