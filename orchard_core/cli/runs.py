@@ -32,27 +32,27 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the runs under a directory, newest first."""
+    import sys
+    from shutil import get_terminal_size
+
     from orchard_core.cli.output import err, out, print_json
 
     rows = [_facts(run) for run in found(root)]
     if as_json:
         print_json(list(rows))
         return
-    for line in _listed(rows):
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in listed(rows, width=width):
         out(line)
     err(f"{len(rows)} runs under {root}")
 
 
-def _listed(rows: list[dict[str, JsonValue]]) -> list[str]:
+def listed(rows: list[dict[str, JsonValue]], *, width: int | None) -> list[str]:
     """A table where it fits; else two lines a run, so that no name is broken."""
-    import sys
-    from shutil import get_terminal_size
-
     from orchard_core.cli.output import cells, table
 
     head = ("RUN", "TASKS", "HARNESS", "MODEL", "DONE", "SCORE", "STARTED")
     texts = [_cells(row) for row in rows]
-    width = get_terminal_size().columns if sys.stdout.isatty() else None
     whole = table(head, texts, width=None)
     if width is None or max(map(cells, whole)) < width:
         return whole
