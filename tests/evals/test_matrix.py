@@ -113,3 +113,12 @@ async def test_models_that_say_where_they_were_trained_give_a_transfer_table(tmp
         ("react", "react"): pytest.approx(0.75),
         ("react", "other"): pytest.approx(0.375),
     }
+
+
+async def test_only_journals_are_read(tmp_path: Path) -> None:
+    root = await write_matrix(tmp_path / "m")
+    for shard in root.glob("cells/*/shards/*"):
+        shard.unlink()
+    report = build_matrix(root)
+    assert [cell.report.total.finished for cell in report.cells] == [12, 12, 12]
+    assert all(len(task.rollouts) == 4 for cell in report.cells for task in cell.tasks)
