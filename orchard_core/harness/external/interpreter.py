@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import logging
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,9 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from orchard_core.errors import ConfigError
+from orchard_core.sandbox.local.removal import remove_tree
 
 _LOG = logging.getLogger("orchard.harness")
 _WORDS = 1500
+_NUMBER = re.compile(r"\d+")
 
 
 async def managed_python(name: str, requirements: Path, *, python: str, size: str, variable: str) -> Path:
@@ -43,14 +46,16 @@ def _managed(name: str, requirements: Path, python: str, size: str) -> Path:
     digest = hashlib.sha256(python.encode() + requirements.read_bytes()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "orchard"
     place = cache / f"{name}-{digest}"
-    if not place.exists():
+    interpreter = place / "bin" / "python"
+    if not interpreter.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with _locked(cache / f"{name}-{digest}.lock") as lock:
-            if not place.exists():
+            if not interpreter.exists():
+                remove_tree(place)  # one whose own base is gone
                 _LOG.warning("making %s's Python environment in %s, once; %s to fetch", name, place, size)
                 _make(place, requirements, python, lock)
                 _LOG.warning("%s's Python environment is ready", name)
-    return place / "bin" / "python"
+    return interpreter
 
 
 @contextmanager
@@ -75,13 +80,15 @@ def _of_pyenv(version: str) -> str | None:
     """pyenv's newest of this version, which uv finds only when pyenv's own settings select it."""
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     found = list(root.glob(f"versions/{version}.*/bin/python{version}"))
-    return str(max(found, key=lambda path: int(path.parts[-3].split(".")[2]))) if found else None
+    return str(max(found, key=lambda path: [int(n) for n in _NUMBER.findall(str(path))])) if found else None
 
 
 def _uv(lock: int, *arguments: str) -> None:
     """Run uv, which holds the lock too: when we are killed, the next one waits for its end."""
-    from uv import find_uv_bin
-
+    try:
+        from uv import find_uv_bin
+    except ImportError as error:
+        raise ConfigError("making a Python environment needs uv", hint="pip install uv") from error
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     done = subprocess.run(
         [find_uv_bin(), *arguments],

@@ -65,6 +65,14 @@ async def test_what_a_killed_process_left_is_gone_on_with(requirements: Path) ->
     assert await said(python, "-I", "-c", "import demo_thing; print(demo_thing.ANSWER)") == "42"
 
 
+async def test_one_whose_base_is_gone_is_made_anew(requirements: Path) -> None:
+    python = await managed_python("demo", requirements, python=PYTHON, size="", variable="UNSET_VARIABLE")
+    python.unlink()
+    python.symlink_to("/no/such/python")
+    again = await managed_python("demo", requirements, python=PYTHON, size="", variable="UNSET_VARIABLE")
+    assert await said(str(again), "-I", "-c", "import demo_thing; print(demo_thing.ANSWER)") == "42"
+
+
 async def test_one_of_your_own_is_taken(
     requirements: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
