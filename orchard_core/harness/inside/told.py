@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
@@ -13,22 +12,22 @@ from orchard_core.harness.inside.reported import reported_stop
 from orchard_core.types.harness import HarnessResult, StopReason
 
 
-@dataclass(slots=True, kw_only=True)
 class Told:
     """Written into by whoever reads a program's output."""
 
-    turns: int = 0
-    """Model answers."""
-    answer: str | None = None
-    """The newest words of the model."""
-    finished: bool = False
-    """The program says that it ended as it should."""
-    stop: StopReason | None = None
-    """Why it stopped, when it was neither the end of its work nor an error."""
-    error: str = ""
-    """The error that it reports of its model; empty again when it went on."""
-    ids: set[str] = field(default_factory=set)
-    """Of answers that come in pieces, to count each once."""
+    def __init__(self) -> None:
+        self.turns = 0
+        """Model answers."""
+        self.answer: str | None = None
+        """The newest words of the model."""
+        self.finished = False
+        """The program says that it ended as it should."""
+        self.stop: StopReason | None = None
+        """Why it stopped, when it was neither the end of its work nor an error."""
+        self.error = ""
+        """The error that it reports of its model; empty again when it went on."""
+        self.ids: set[str] = set()
+        """Of answers that come in pieces, to count each once."""
 
     def result(self, end: ProgramEnd) -> HarnessResult:
         """What to report of a program that ended so. Raises HarnessError for one that failed by itself."""

@@ -11,6 +11,4 @@ import pytest
 def node_and_npm() -> None:
     """The CLIs are fetched by npm, and some run on Node.js."""
     if missing := [name for name in ("node", "npm") if shutil.which(name) is None]:
-        pytest.skip(
-            f"needs {' and '.join(missing)}: install Node.js 20 or newer, from nodejs.org or your system"
-        )
+        pytest.skip(f"needs {' and '.join(missing)}: install Node.js 20 or newer, from nodejs.org")
