@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from orchard_core.gateway.echo import same_answer
 from orchard_core.gateway.json_text import JsonFault, loads
 from orchard_core.gateway.threads import Node
 from orchard_core.types.model import Message
@@ -28,7 +29,8 @@ def kind_of(
     if label is SampleLabel.SIDE:
         return ThreadKind.SIDE, None
     if start.parent is not None:
-        return ThreadKind.BRANCH, start.parent
+        trimmed = _trimmed_from(trajectory, start, earlier)
+        return (ThreadKind.BRANCH, start.parent) if trimmed is None else (ThreadKind.TRIMMED, trimmed)
     for kind, tells in (
         (ThreadKind.TRIMMED, _trimmed_from),  # first, for it costs least and may happen at every call
         (ThreadKind.SUBAGENT, asked_by),
@@ -49,13 +51,22 @@ def asked_by(trajectory: Trajectory, start: Node, earlier: Sequence[Node]) -> No
 
 
 def _trimmed_from(trajectory: Trajectory, start: Node, earlier: Sequence[Node]) -> Node | None:
-    """The latest call with messages of this beginning further back, and others before them."""
+    """The latest call with messages of this beginning further back, its answer being the last, and others
+    before them."""
     for node in reversed(earlier):
         shared = common(start.messages, node.messages)
-        rest = start.messages[shared : shared + 1]
-        if rest and rest[0] in node.messages[shared + 1 :]:
+        if shared == len(start.messages) or shared == len(node.messages):
+            continue
+        first = start.messages[shared]
+        if first in node.messages[shared + 1 :] or _is_answer(trajectory, node, first):
             return node
     return None
+
+
+def _is_answer(trajectory: Trajectory, node: Node, message: str) -> bool:
+    answer = trajectory.messages.get(node.call.response or "")
+    sent = trajectory.messages[message]
+    return answer is not None and sent.role == "assistant" and same_answer(answer.raw, sent.raw)
 
 
 def _compacted_from(trajectory: Trajectory, start: Node, earlier: Sequence[Node]) -> Node | None:
