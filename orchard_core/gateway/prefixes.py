@@ -25,10 +25,11 @@ class Prefixes(Generic[T]):
     def before(self, messages: Sequence[str]) -> Iterator[tuple[int, Sequence[T]]]:
         """What is held at each proper beginning of a list, with that beginning's length, longest first."""
         met = [(0, self._held.get(0, []))]
-        place: int | None = 0
+        place = 0
         for count, message in enumerate(messages[:-1], 1):
-            place = self._steps.get((place, message))
-            if place is None:
+            step = self._steps.get((place, message))
+            if step is None:
                 break
+            place = step
             met.append((count, self._held.get(place, [])))
         return ((count, held) for count, held in reversed(met) if held)

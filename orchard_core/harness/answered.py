@@ -17,7 +17,7 @@ from orchard_core.errors import (
     SessionClosed,
 )
 
-_CONTEXT = re.compile(
+CONTEXT_WORDS = re.compile(
     r"context.{0,12}(length|window|limit|size)|maximum.{0,24}(context|tokens)|prompt is too long|"
     r"too many (input )?tokens|input is too long",
     re.IGNORECASE,
@@ -32,7 +32,7 @@ def model_error(status: int, body: bytes) -> ModelError:
         return BudgetExceeded(message, kind="budget", limit=0.0, used=0.0)
     if code == "session_closed":
         return SessionClosed(message)
-    if code == "context_length_exceeded" or (status in (400, 413, 422) and _CONTEXT.search(message)):
+    if code == "context_length_exceeded" or (status in (400, 413, 422) and CONTEXT_WORDS.search(message)):
         return ContextExceeded(said, status=status, body=message)
     if code == "upstream_malformed":
         return ModelReplyMalformed(said)
