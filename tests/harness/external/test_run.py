@@ -34,7 +34,7 @@ from .conftest import Play
 DONE = """printf '{"stop": "submitted", "answer": "42", "turns": 2}' > "$ORCHARD_RESULT" """
 CALL = """curl -sS --unix-socket "$ORCHARD_SANDBOX_SOCKET" -H "X-Orchard-Sandbox: $ORCHARD_SANDBOX_ID" \\
   -H "Authorization: Bearer $ORCHARD_SANDBOX_TOKEN" """
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 
 
 async def test_a_result_and_the_files_to_keep_come_back(play: Play) -> None:
