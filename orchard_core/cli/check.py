@@ -37,9 +37,10 @@ def check(
     ] = 300.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Run the contract suite on installed plugins, and explain each failure.
+    """Hold installed plugins to their contracts; explain each failure.
 
-    Exits with 1 when a rule does not hold. The suites need pytest: pip install 'orchard-core[check]'.
+    It runs the contract suite of each one's kind, and exits with 1 when a rule does not hold. The suites need
+    pytest: pip install 'orchard-core[check]'.
     """
     from orchard_core.cli.checking import Checked, follow, need_pytest
     from orchard_core.cli.options import key_values

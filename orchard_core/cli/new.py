@@ -25,9 +25,9 @@ def new(
     into: Annotated[Path, typer.Option(help="Directory to make it in.")] = Path(),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Begin a plugin: a distribution that installs, runs and passes its contract suite at once.
+    """Begin a plugin from a template that installs and runs at once.
 
-    What is yours to change is one file of about 40 lines.
+    It is a distribution that passes its contract suite. What is yours to change is one file of about 40 lines.
     """
     from orchard_core.cli.output import out, print_json
     from orchard_core.cli.scaffold.blueprint import BLUEPRINTS, PluginName

@@ -50,7 +50,7 @@ def report(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of Markdown.")] = False,
 ) -> None:
-    """Report on runs and matrices: Markdown on stdout, or one HTML file.
+    """Report on runs and matrices, as Markdown, JSON or one HTML file.
 
     pass@1 and pass@k with confidence intervals, paired differences, outcomes, turns, tokens, cost, time. It
     works while a run is going on. The HTML needs no network and can be shared as it is.

@@ -23,9 +23,9 @@ def samples(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Show which call continues which, and why each sampled token is trained or not.
+    """Show which call continues which, and which tokens are trained on.
 
-    Works without token ids, too: messages alone then tell the threads.
+    Of each sampled token that is not trained it says why. Works without token ids, too: messages alone then tell the threads.
     """
     from orchard_core.cli.output import print_json
     from orchard_core.cli.show import pick
