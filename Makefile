@@ -20,6 +20,7 @@ test-all: $(STAMP)
 	@$(BIN)/pytest -n 2 --dist loadgroup
 
 nightly: $(STAMP)
+	@tools/needs.sh
 	@ORCHARD_NIGHTLY=1 ORCHARD_REQUIRE_LOCAL=1 $(BIN)/pytest -n 2 --dist loadgroup
 
 lint: $(STAMP)
