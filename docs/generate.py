@@ -162,9 +162,8 @@ def rollout() -> str:
 
 def suites() -> str:
     """Every rule of every contract suite, as `orchard check` links to it."""
-    from orchard_core.testing.check.finding import title
-    from orchard_core.testing.check.subject import Subject
     from orchard_core.testing.check.suites import suite_of
+    from orchard_core.types.check import Subject, title
     from orchard_core.types.plugin import PluginKind
 
     parts = []

@@ -11,8 +11,10 @@ from orchard_core.cli.exits import Exit
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from orchard_core.cli.checking import Checked, Found
+    from orchard_core.cli.checking import Checked
     from orchard_core.plugins.catalog import Catalog
+    from orchard_core.types.check import Finding, Subject
+    from orchard_core.types.plugin import PluginKind
 
 
 def check(
@@ -42,35 +44,44 @@ def check(
     It runs the contract suite of each one's kind, and exits with 1 when a rule does not hold. The suites need
     pytest: pip install 'orchard-core[check]'.
     """
-    from orchard_core.cli.checking import Checked, follow, need_pytest
+    from orchard_core.cli.checking import need_pytest
     from orchard_core.cli.options import key_values
     from orchard_core.cli.output import print_json
     from orchard_core.plugins.lookup import catalog
+    from orchard_core.types.check import Subject
 
     need_pytest()
     options = key_values(option or [], "--option")
-    results = []
-    for kind, spec in [named for subject in subjects for named in _named(catalog(), subject)]:
-        checked = Checked(f"{kind}:{spec}")
-        asked: dict[str, object] = {
-            "kind": kind, "spec": spec, "options": options, "sandbox": sandbox, "policy": policy, "only": only
-        }  # fmt: skip
-        if not as_json:
-            _begin(checked)
-        for found in follow(asked, quiet_s=quiet):
-            checked.take(found)
-            if not as_json:
-                _show(found)
-        results.append(checked)
-        if not as_json:
-            _explain(checked)
+    asked = [
+        Subject(kind=kind, spec=spec, options=options, sandbox=sandbox, policy=policy, only=only)
+        for subject in subjects
+        for kind, spec in _named(catalog(), subject)
+    ]
+    results = [_check(subject, quiet_s=quiet, shown=not as_json) for subject in asked]
     if as_json:
         print_json([_as_json(checked) for checked in results])
     if any(checked.failed for checked in results):
         raise typer.Exit(Exit.UNSOUND)
 
 
-def _named(catalog: Catalog, subject: str) -> list[tuple[str, str]]:
+def _check(subject: Subject, *, quiet_s: float, shown: bool) -> Checked:
+    """Run its suite; `shown`: print each finding as it comes, and the failures at the end."""
+    from orchard_core.cli.checking import Checked, follow
+    from orchard_core.cli.output import out
+
+    checked = Checked(subject=subject)
+    if shown:
+        out(checked.name, bold=True)
+    for finding in follow(subject, quiet_s=quiet_s):
+        checked.take(finding)
+        if shown:
+            _show(finding)
+    if shown:
+        _explain(checked)
+    return checked
+
+
+def _named(catalog: Catalog, subject: str) -> list[tuple[PluginKind, str]]:
     """Kind and written form of all that the user's word may mean. Raises UnknownPlugin and the error of
     a broken plugin."""
     from orchard_core.errors import UnknownPlugin
@@ -80,12 +91,12 @@ def _named(catalog: Catalog, subject: str) -> list[tuple[str, str]]:
     head, _, rest = subject.partition(":")
     if head in set(PluginKind) and rest:
         find(catalog, PluginKind(head), rest.partition(":")[0])
-        return [(head, rest)]
+        return [(PluginKind(head), rest)]
     for broken in catalog.broken:
         if subject == broken.source.distribution:
             raise broken.error
     found = [
-        (offer.kind.value, subject if offer.descriptor.name == head else offer.descriptor.name)
+        (offer.kind, subject if offer.descriptor.name == head else offer.descriptor.name)
         for offer in catalog.offers.values()
         if subject == offer.source.distribution or offer.descriptor.name == head
     ]
@@ -94,49 +105,42 @@ def _named(catalog: Catalog, subject: str) -> list[tuple[str, str]]:
     return found
 
 
-def _begin(checked: Checked) -> None:
-    from orchard_core.cli.output import out
-
-    out(f"{checked.subject}", bold=True)
-
-
-def _show(found: Found) -> None:
+def _show(finding: Finding) -> None:
     from orchard_core.cli.output import out
 
     marks = {"passed": ("ok  ", "green"), "failed": ("FAIL", "red"), "skipped": ("-   ", "bright_black")}
-    if found.state in marks:
-        mark, colour = marks[found.state]
-        out(f"  {mark} {_title(found.test)}", fg=colour)
+    if finding.state in marks:
+        mark, colour = marks[finding.state]
+        out(f"  {mark} {_title(finding.test)}", fg=colour)
 
 
 def _title(test: str) -> str:
     from orchard_core.evals.clean import clean_line
+    from orchard_core.types.check import title
 
-    name, bracket, parameters = test.removeprefix("test_").partition("[")
-    return clean_line(name.replace("_", " ") + (f" ({parameters.removesuffix(']')})" if bracket else ""))
+    _, bracket, parameters = test.partition("[")
+    return clean_line(title(test) + (f" ({parameters.removesuffix(']')})" if bracket else ""))
 
 
 def _explain(checked: Checked) -> None:
     from orchard_core.cli.output import out
     from orchard_core.evals.clean import clean_line
 
-    for found in checked.failed:
-        out(f"\nFAIL {_title(found.test)}", fg="red", bold=True)
-        for word, text in (("rule", found.rule), ("seen", found.seen), ("more", found.link)):
+    for finding in checked.failed:
+        out(f"\nFAIL {_title(finding.test)}", fg="red", bold=True)
+        for word, text in (("rule", finding.rule), ("seen", finding.seen), ("more", finding.link)):
             if text:
                 out(f"  {word}: {clean_line(text, 400)}")
-    for reason in sorted({found.seen for found in checked.skipped}):
-        count = sum(found.seen == reason for found in checked.skipped)
+    for reason in sorted({finding.seen for finding in checked.skipped}):
+        count = sum(finding.seen == reason for finding in checked.skipped)
         out(f"  {count} skipped: {clean_line(reason, 200)}", dim=True)
-    out(f"{checked.subject}: {checked.passed} hold, {len(checked.failed)} fail", bold=True)
+    out(f"{checked.name}: {checked.passed} hold, {len(checked.failed)} fail", bold=True)
 
 
 def _as_json(checked: Checked) -> JsonValue:
-    from dataclasses import asdict
-
     return {
-        "subject": checked.subject,
+        "subject": checked.name,
         "passed": checked.passed,
-        "failed": [asdict(found) for found in checked.failed],
-        "skipped": [asdict(found) for found in checked.skipped],
+        "failed": [finding.model_dump(mode="json") for finding in checked.failed],
+        "skipped": [finding.model_dump(mode="json") for finding in checked.skipped],
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import subprocess
@@ -15,48 +14,38 @@ from importlib.util import find_spec
 from typing import IO
 
 from orchard_core.errors import PluginNotInstalled
+from orchard_core.types.check import Finding, Subject
 
 NEEDED = ("pytest", "pytest_asyncio")
 _START_S = 120.0
 """For imports and collection, seconds: a plugin's may be heavy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What one test said."""
-
-    test: str
-    """Its name, parameters included."""
-    state: str
-    """started, passed, failed or skipped."""
-    rule: str = ""
-    """What it asks of a plugin, and why."""
-    seen: str = ""
-    """What was seen instead, or why it was skipped."""
-    link: str = ""
-    """Where it is explained."""
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Checked:
     """One subject's whole result."""
 
-    subject: str
-    """As it was named."""
+    subject: Subject
+    """What was checked."""
     passed: int = 0
     """Rules that hold."""
-    skipped: list[Found] = field(default_factory=list)
+    skipped: list[Finding] = field(default_factory=list)
     """Rules that do not apply."""
-    failed: list[Found] = field(default_factory=list)
+    failed: list[Finding] = field(default_factory=list)
     """Rules that do not hold."""
 
-    def take(self, found: Found) -> None:
+    @property
+    def name(self) -> str:
+        """Such as `harness:cli:pi`."""
+        return f"{self.subject.kind.value}:{self.subject.spec}"
+
+    def take(self, finding: Finding) -> None:
         """Count it."""
-        if found.state == "failed":
-            self.failed.append(found)
-        elif found.state == "skipped":
-            self.skipped.append(found)
-        elif found.state == "passed":
+        if finding.state == "failed":
+            self.failed.append(finding)
+        elif finding.state == "skipped":
+            self.skipped.append(finding)
+        elif finding.state == "passed":
             self.passed += 1
 
 
@@ -69,9 +58,9 @@ def need_pytest() -> None:
         )
 
 
-def follow(subject: dict[str, object], *, quiet_s: float) -> Iterator[Found]:
+def follow(subject: Subject, *, quiet_s: float) -> Iterator[Finding]:
     """Findings as they come. A test that says nothing for `quiet_s` seconds is ended, and fails."""
-    command = [sys.executable, "-m", "orchard_core.testing.check", json.dumps(subject)]
+    command = [sys.executable, "-m", "orchard_core.testing.check", subject.model_dump_json()]
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, encoding="utf-8", errors="replace", start_new_session=True,
@@ -98,25 +87,25 @@ def follow(subject: dict[str, object], *, quiet_s: float) -> Iterator[Found]:
 
 def _findings(
     process: subprocess.Popen[str], lines: queue.Queue[str | None], said: list[str], quiet_s: float
-) -> Iterator[Found]:
+) -> Iterator[Finding]:
     running = ""
     any_ended = False
     while True:
         try:
             line = lines.get(timeout=quiet_s if running else max(quiet_s, _START_S))
         except queue.Empty:
-            yield Found(test=running or "start", state="failed", seen=f"it said nothing for {quiet_s:g} s")
+            yield Finding(test=running or "start", state="failed", seen=f"it said nothing for {quiet_s:g} s")
             return
         if line is None:
             break
-        found = Found(**json.loads(line))
-        running = found.test if found.state == "started" else ""
-        any_ended = any_ended or found.state != "started"
-        yield found
+        finding = Finding.model_validate_json(line)
+        running = finding.test if finding.state == "started" else ""
+        any_ended = any_ended or finding.state != "started"
+        yield finding
     code = process.wait()
     if running or not any_ended:
         tail = " ".join("".join(said)[-600:].split())
-        yield Found(
+        yield Finding(
             test=running or "start", state="failed", seen=f"the checking process ended with {code}: {tail}"
         )
 

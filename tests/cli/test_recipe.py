@@ -18,6 +18,13 @@ def test_values_are_what_they_look_like() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "value", ["2024-01-01", "[2024-01-01]", "{1: 2}", "!!set {a}", "!!binary aGk=", "&a [*a]"]
+)
+def test_a_value_that_json_lacks_stays_text(value: str) -> None:
+    assert key_values([f"a={value}"], "--x") == {"a": value}
+
+
 @pytest.mark.parametrize("pair", ["novalue", "=1", ".a=1", "a..b=1"])
 def test_a_pair_that_is_none_is_refused(pair: str) -> None:
     with pytest.raises(ConfigError, match="is not key=value"):

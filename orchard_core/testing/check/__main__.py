@@ -14,12 +14,13 @@ from typing import TextIO
 
 import pytest
 
-from orchard_core.testing.check.finding import Finding, link
-from orchard_core.testing.check.subject import Subject
+from orchard_core.types.check import Finding, Subject, title
 
+PAGE = "docs/reference/contract-suites.md"
+"""Where each test is explained."""
 _MODULE = """\
-from orchard_core.testing.check.subject import Subject
 from orchard_core.testing.check.suites import suite_of
+from orchard_core.types.check import Subject
 
 TestSubject = suite_of(Subject.model_validate_json({subject!r}))
 """
@@ -67,7 +68,7 @@ class Reporter:
         if report.nodeid in self._said:
             return
         self._said.add(report.nodeid)
-        rule, where = self._rules.get(report.nodeid, ""), link(self._kind, finding.test)
+        rule, where = self._rules.get(report.nodeid, ""), _link(self._kind, finding.test)
         self._tell(finding.model_copy(update={"rule": rule, "link": where}))
 
     def _tell(self, finding: Finding) -> None:
@@ -77,6 +78,11 @@ class Reporter:
 
 def _name(nodeid: str) -> str:
     return nodeid.rpartition("::")[2]
+
+
+def _link(kind: str, test: str) -> str:
+    """The heading of this test in the reference."""
+    return f"{PAGE}#{kind}-{title(test).replace(' ', '-')}"
 
 
 def _crash(report: pytest.TestReport) -> str:

@@ -13,7 +13,6 @@ from orchard_core.plugins import lookup
 from orchard_core.reward.contract import Reward
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
-from orchard_core.testing.check.subject import Subject
 from orchard_core.testing.fakes.provider import FakeProvider
 from orchard_core.testing.isolation import skip_without_isolation
 from orchard_core.testing.suites.example_reward import ExampleRewardSuite
@@ -23,6 +22,7 @@ from orchard_core.testing.suites.sandbox.suite import SandboxSuite
 from orchard_core.testing.suites.taskset import TaskSetSuite
 from orchard_core.testing.suites.trainer import TrainerSuite
 from orchard_core.trainer.contract import Trainer
+from orchard_core.types.check import Subject
 from orchard_core.types.plugin import PluginKind
 
 

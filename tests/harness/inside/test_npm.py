@@ -51,14 +51,14 @@ async def test_without_npm_the_error_says_how_to_get_it(monkeypatch: pytest.Monk
 async def test_what_is_there_needs_no_npm(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     program = NpmProgram(packages=("@scope/tool@1.2.3",), path="bin/{arch}*/tool")
-    assert not program.installed
+    before = program.installed
     tree = cache / "orchard/npm/scope-tool@1.2.3"
     for name in ("x64", "x64-baseline", "arm64", "arm64-baseline"):
         (tree / "bin" / name).mkdir(parents=True)
         (tree / "bin" / name / "tool").touch()
     (mount,) = await program.mounts()
     (command,) = await program.command()
-    assert program.installed
+    assert (before, program.installed) == (False, True)
     assert mount.source == str(tree)
     assert command.startswith(f"{mount.target}/bin/")
     assert command.endswith("-baseline/tool")

@@ -1,8 +1,9 @@
-"""What is checked."""
+"""What `orchard check` checks and finds; both cross a pipe to the process that runs a contract suite."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from pydantic import Field, JsonValue
 
@@ -25,3 +26,23 @@ class Subject(Record):
     """For trainers: the model directory or name to start from."""
     only: str = ""
     """Run only tests whose name holds this text; empty: all."""
+
+
+class Finding(Record):
+    """One test of a suite."""
+
+    test: str
+    """Its name, parameters included."""
+    state: Literal["started", "passed", "failed", "skipped"]
+    """How far it is."""
+    rule: str = ""
+    """What it asks of a plugin, and why, in a sentence."""
+    seen: str = ""
+    """What was seen instead, or why it was skipped."""
+    link: str = ""
+    """Where it is explained."""
+
+
+def title(test: str) -> str:
+    """A test's name in words: `test_a_task_is_finished[x]` is "a task is finished"."""
+    return test.partition("[")[0].removeprefix("test_").replace("_", " ")
