@@ -27,7 +27,8 @@ def new(
 ) -> None:
     """Begin a plugin from a template that installs and runs at once.
 
-    It is a distribution that passes its contract suite. What is yours to change is one file of about 40 lines.
+    It is a distribution that passes its contract suite. What is yours to change is one file of about 40
+    lines.
     """
     from orchard_core.cli.output import out, print_json
     from orchard_core.cli.scaffold.blueprint import BLUEPRINTS, PluginName

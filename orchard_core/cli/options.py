@@ -10,7 +10,8 @@ from orchard_core.errors import ConfigError
 
 def key_values(pairs: Sequence[str], flag: str) -> dict[str, Any]:
     """`["a.b=1", "c=x"]` as `{"a": {"b": 1}, "c": "x"}`. A value is read as YAML, so 1, true, [a, b] and null
-    are what they look like, and what JSON has not, such as a date, stays text. Raises ConfigError for a pair without `=`, and for a key given two ways."""
+    are what they look like; what JSON has not, such as a date, stays text. Raises ConfigError for a pair
+    without `=`, and for a key given two ways."""
     found: dict[str, Any] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")

@@ -9,6 +9,7 @@ from orchard_core.cli.output import table
 from orchard_core.evals.clean import clean_line
 from orchard_core.evals.compare import RunComparison
 from orchard_core.evals.diff import RunDiff, TaskChange
+from orchard_core.evals.figures import p_value
 
 _SHOWN = 20
 _NAMED = 8
@@ -36,7 +37,7 @@ def _result(diff: RunDiff, width: int) -> list[str]:
     text = f"pass rate: B less A is {100 * found.value:+.1f} points"
     if found.low is not None and found.high is not None:
         text += f" [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
-    p = "" if diff.p_value is None else f", p = {_p(diff.p_value)}"
+    p = "" if diff.p_value is None else f", p = {p_value(diff.p_value)}"
     same = diff.tasks - len(diff.better) - len(diff.worse)
     counts = f"{len(diff.better)} better, {len(diff.worse)} worse, {same} the same"
     return wrap(f"{text}{p}, over {diff.tasks} tasks: {counts}.", width - 1)
@@ -50,8 +51,8 @@ def _tasks(title: str, changes: Sequence[TaskChange], width: int) -> list[str]:
             clean_line(item.task),
             f"{item.left_passed}/{item.left_planned}",
             f"{item.right_passed}/{item.right_planned}",
-            _p(item.p_value),
-            _p(item.p_adjusted),
+            p_value(item.p_value),
+            p_value(item.p_adjusted),
         )
         for item in changes[:_SHOWN]
     ]
@@ -85,7 +86,3 @@ def _named(tasks: Sequence[str]) -> str:
 
 def _value(value: object) -> str:
     return "-" if value is None else clean_line(str(value), 120)
-
-
-def _p(value: float) -> str:
-    return "<0.001" if value < 0.001 else f"{value:.3f}"

@@ -25,7 +25,8 @@ def samples(
 ) -> None:
     """Show which call continues which, and which tokens are trained on.
 
-    Of each sampled token that is not trained it says why. Works without token ids, too: messages alone then tell the threads.
+    Of each sampled token that is not trained it says why. Works without token ids, too: messages alone then
+    tell the threads.
     """
     from orchard_core.cli.output import print_json
     from orchard_core.cli.show import pick

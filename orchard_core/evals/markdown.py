@@ -1,41 +1,15 @@
-"""Reports for people. Every string that a task, a model or a plugin may have chosen is treated as hostile."""
+"""Reports of runs for people, as Markdown."""
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from orchard_core.evals.attempts import Rate
 from orchard_core.evals.compare import RunComparison
-from orchard_core.evals.report import Report, Row
-from orchard_core.evals.statistics import Estimate
+from orchard_core.evals.markdown_words import both, code, dollars, escape, estimate, number, table
+from orchard_core.evals.report import Report, Row, Unscored
 from orchard_core.rollout.store.entry import Spent
-
-_LONGEST = 200
-_SPECIAL = frozenset("\\`*_{}[]()<>#+-.!|~^=:@&$/\"'")
-_PLAIN = frozenset("-._ /+:=")
-
-
-def escape(text: str) -> str:
-    """Text that Markdown shows as it is: no markup, link, mention, HTML, control or bidi character works."""
-    kept = "".join(_shown(character) for character in text[:_LONGEST])
-    if len(text) > _LONGEST:
-        kept += "…"
-    # A word that could be a link, a mention or an entity is only harmless character by character.
-    return "".join(f"&#{ord(c)};" if c in _SPECIAL and not _harmless(c, kept) else c for c in kept)
-
-
-def _harmless(character: str, text: str) -> bool:
-    return character in _PLAIN and "://" not in text and "www." not in text.lower() and text[:1].isalnum()
-
-
-def _shown(character: str) -> str:
-    kind = unicodedata.category(character)
-    if kind in {"Zs", "Zl", "Zp"} or character in "\t\n\r":
-        return " "
-    return "�" if kind in {"Cc", "Cf", "Cs", "Co", "Cn"} else character
 
 
 def to_markdown(reports: Sequence[Report], comparisons: Sequence[RunComparison] = ()) -> str:
@@ -50,7 +24,7 @@ def _one(report: Report) -> str:
     lines = [
         f"# {escape(config.taskset)}: {escape(config.harness)} with {escape(config.model)}",
         "",
-        f"Run `{_code(report.run)}`. {_counts(report)}",
+        f"Run `{code(report.run)}`. {_counts(report)}",
         "",
         *_table(report),
         "",
@@ -105,7 +79,7 @@ def _table(report: Report) -> list[str]:
         "s",
     )
     rows = [_cells(row) for row in (report.total, *report.tags)]
-    return [_line(head), _line(["---", *["---:"] * (len(head) - 1)]), *map(_line, rows)]
+    return table(head, rows, numbers=len(head) - 1)
 
 
 def _cells(row: Row) -> list[str]:
@@ -114,33 +88,31 @@ def _cells(row: Row) -> list[str]:
         escape(row.name),
         str(row.tasks),
         f"{row.passed}/{row.planned} ({row.passed}/{row.valid})",
-        _estimate(row.pass_at_1.planned),
-        _estimate(row.pass_at_1.valid),
-        _number(row.mean_score, ".3f"),
-        _number(spent.turns_mean, ".1f"),
+        estimate(row.pass_at_1.planned),
+        estimate(row.pass_at_1.valid),
+        number(row.mean_score, ".3f"),
+        number(spent.turns_mean, ".1f"),
         f"{spent.usage.total:,}",
-        _dollars(spent.cost_usd),
-        _number(spent.wall_clock_mean_s, ".1f"),
+        dollars(spent.cost_usd),
+        number(spent.wall_clock_mean_s, ".1f"),
     ]
 
 
 def _ks(row: Row) -> list[str]:
     if not row.pass_at:
         return []
-    lines = [
-        _line(["k", "pass@k planned", "pass@k valid", "pass^k planned", "pass^k valid"]),
-        _line(["---:"] * 5),
+    head = ["k", "pass@k planned", "pass@k valid", "pass^k planned", "pass^k valid"]
+    rows = [
+        [str(at.k), *both(at.rate), *both(hat.rate)]
+        for at, hat in zip(row.pass_at, row.pass_hat, strict=True)
     ]
-    for at, hat in zip(row.pass_at, row.pass_hat, strict=True):
-        lines.append(_line([str(at.k), *_both(at.rate), *_both(hat.rate)]))
+    lines = table(head, rows, numbers=5)
     return ["## Several attempts", "", *lines, ""]
 
 
 def _outcomes(report: Report) -> list[str]:
-    lines = [_line(["outcome", "whose doing", "rollouts"]), _line(["---", "---", "---:"])]
-    lines += [
-        _line([item.outcome.value, item.attribution.value, str(item.count)]) for item in report.outcomes
-    ]
+    rows = [[item.outcome.value, item.attribution.value, str(item.count)] for item in report.outcomes]
+    lines = table(["outcome", "whose doing", "rollouts"], rows, numbers=1)
     if report.errors:
         listed = ", ".join(f"{escape(name)} {count}" for name, count in report.errors.items())
         lines += ["", f"What decided them: {listed}."]
@@ -151,17 +123,8 @@ def _unscored(report: Report) -> list[str]:
     lines: list[str] = []
     if report.unscored:
         lines += [f"## Without a score: {report.unscored_count}", ""]
-        lines += [_line(["rollout", "task", "outcome", "whose doing", "error", "can be graded again"])]
-        lines += [_line(["---"] * 6)]
-        for item in report.unscored:
-            again = "yes" if item.regradable else "no"
-            names = [
-                f"`{_code(item.rollout)}`",
-                escape(item.task),
-                item.outcome.value,
-                item.attribution.value,
-            ]
-            lines.append(_line([*names, escape(item.error), again]))
+        head = ["rollout", "task", "outcome", "whose doing", "error", "can be graded again"]
+        lines += table(head, map(_unscored_cells, report.unscored), numbers=0)
         if report.unscored_count > len(report.unscored):
             lines += ["", f"and {report.unscored_count - len(report.unscored)} more."]
         lines.append("")
@@ -170,6 +133,17 @@ def _unscored(report: Report) -> list[str]:
         lines += [f"- task {escape(task)}: {escape(reason)}" for task, reason in report.dropped.items()]
         lines.append("")
     return lines
+
+
+def _unscored_cells(item: Unscored) -> list[str]:
+    return [
+        f"`{code(item.rollout)}`",
+        escape(item.task),
+        item.outcome.value,
+        item.attribution.value,
+        escape(item.error),
+        "yes" if item.regradable else "no",
+    ]
 
 
 def _left_out(report: Report) -> list[str]:
@@ -195,7 +169,7 @@ def _used(spent: Spent) -> str:
     usage = spent.usage
     return (
         f"{spent.calls:,} model calls; tokens: {usage.input:,} input, {usage.cache_read:,} read from cache, "
-        f"{usage.cache_write:,} written to cache, {usage.output:,} output; cost {_dollars(spent.cost_usd)}"
+        f"{usage.cache_write:,} written to cache, {usage.output:,} output; cost {dollars(spent.cost_usd)}"
     )
 
 
@@ -214,7 +188,7 @@ def _provenance(report: Report) -> list[str]:
 
 
 def _comparison(comparison: RunComparison) -> str:
-    lines = [f"# `{_code(comparison.right)}` against `{_code(comparison.left)}`", ""]
+    lines = [f"# `{code(comparison.right)}` against `{code(comparison.left)}`", ""]
     lines += [
         f"- {escape(item.field)}: {_value(item.left)} → {_value(item.right)}" for item in comparison.config
     ]
@@ -235,39 +209,9 @@ def _comparison(comparison: RunComparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _both(rate: Rate) -> list[str]:
-    return [_estimate(rate.planned), _estimate(rate.valid)]
-
-
-def _estimate(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return "-"
-    text = f"{estimate.value:.1%}"
-    if estimate.low is None or estimate.high is None:
-        return text
-    return f"{text} [{estimate.low:.1%}, {estimate.high:.1%}]"
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
-
-
-def _dollars(value: float | None) -> str:
-    return "unknown" if value is None else f"${value:,.4f}" if value else "$0"
-
-
 def _value(value: JsonValue) -> str:
     return "absent" if value is None else escape(str(value))
 
 
 def _set_fields(fields: dict[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in fields.items())
-
-
-def _code(text: str) -> str:
-    """Text for a code span: what could end the span, or the table's cell, is replaced."""
-    return "".join(_shown(character) for character in text).replace("`", "'").replace("|", "/")
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -1,15 +1,14 @@
-"""A matrix for people, as Markdown. What a task, a model or a plugin may have chosen is escaped."""
+"""A matrix for people, as Markdown."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from orchard_core.evals.attempts import Rate
-from orchard_core.evals.markdown import escape
+from orchard_core.evals.figures import p_value
+from orchard_core.evals.markdown_words import both, dollars, escape, estimate, number, table
 from orchard_core.evals.matrix_report import Cell, CellKey, MatrixReport, PairedDifference
 from orchard_core.evals.paired import MeanDifference
-from orchard_core.evals.statistics import Estimate
 
 _TASKS_SHOWN = 200
 _PAIRS_SHOWN = 100
@@ -37,24 +36,24 @@ def _rates(report: MatrixReport) -> str:
         [
             *_names(cell.key),
             f"{cell.report.total.finished}/{cell.report.total.planned}",
-            _estimate(cell.report.total.pass_at_1.planned),
-            _estimate(cell.report.total.pass_at_1.valid),
+            estimate(cell.report.total.pass_at_1.planned),
+            estimate(cell.report.total.pass_at_1.valid),
         ]
         for cell in report.cells
     ]
     head = ["harness", "model", "task set", "finished", "pass@1 planned", "pass@1 valid"]
-    return _section("pass@1", _table(head, rows, numbers=3))
+    return _section("pass@1", table(head, rows, numbers=3))
 
 
 def _several(cells: Sequence[Cell]) -> str:
     rows = [
-        [*_names(cell.key), str(at.k), *_both(at.rate), *_both(hat.rate)]
+        [*_names(cell.key), str(at.k), *both(at.rate), *both(hat.rate)]
         for cell in cells
         for at, hat in zip(cell.report.total.pass_at, cell.report.total.pass_hat, strict=True)
     ]
     rates = ["pass@k planned", "pass@k valid", "pass^k planned", "pass^k valid"]
     head = ["harness", "model", "task set", "k", *rates]
-    return _section("Several attempts", _table(head, rows, numbers=5)) if rows else ""
+    return _section("Several attempts", table(head, rows, numbers=5)) if rows else ""
 
 
 def _differences(report: MatrixReport) -> str:
@@ -63,7 +62,7 @@ def _differences(report: MatrixReport) -> str:
     ranked = sorted(report.differences, key=lambda item: 2.0 if item.p_adjusted is None else item.p_adjusted)
     rows = [_difference(item) for item in ranked[:_PAIRS_SHOWN]]
     head = ["A", "B", "task set", "tasks", "B less A", "p", "p corrected"]
-    lines = _table(head, rows, numbers=4)
+    lines = table(head, rows, numbers=4)
     if len(ranked) > _PAIRS_SHOWN:
         lines += ["", f"and {len(ranked) - _PAIRS_SHOWN} more, none with a smaller p."]
     return _section("Differences", lines)
@@ -92,7 +91,7 @@ def _outcomes(cells: Sequence[Cell]) -> str:
         for cell, counts in zip(cells, found, strict=True)
     ]
     head = ["harness", "model", "task set", *(doer.value for doer in doers), "not finished"]
-    return _section("Whose doing the outcomes are", _table(head, rows, numbers=len(doers) + 1))
+    return _section("Whose doing the outcomes are", table(head, rows, numbers=len(doers) + 1))
 
 
 def _spending(cells: Sequence[Cell]) -> str:
@@ -103,16 +102,16 @@ def _spending(cells: Sequence[Cell]) -> str:
         rows.append(
             [
                 *_names(cell.key),
-                _number(spending.turns_mean, ".1f"),
+                number(spending.turns_mean, ".1f"),
                 f"{spent.calls:,}",
                 f"{spent.usage.total:,}",
-                "unknown" if spent.cost_usd is None else f"${spent.cost_usd:,.4f}",
-                _number(spending.wall_clock_mean_s, ".1f"),
+                dollars(spent.cost_usd),
+                number(spending.wall_clock_mean_s, ".1f"),
                 f"{spending.wall_clock_s:,.1f}",
             ]
         )
     head = ["harness", "model", "task set", "turns", "calls", "tokens", "cost", "s a rollout", "s in all"]
-    return _section("Spent", _table(head, rows, numbers=6))
+    return _section("Spent", table(head, rows, numbers=6))
 
 
 def _transfer(report: MatrixReport) -> str:
@@ -121,9 +120,9 @@ def _transfer(report: MatrixReport) -> str:
     evaluated = list(dict.fromkeys(item.eval_harness for item in report.transfer))
     trained = list(dict.fromkeys(item.train_harness for item in report.transfer))
     rates = {(item.train_harness, item.eval_harness): item.pass_at_1.planned for item in report.transfer}
-    rows = [[escape(row), *(_estimate(rates.get((row, column))) for column in evaluated)] for row in trained]
+    rows = [[escape(row), *(estimate(rates.get((row, column))) for column in evaluated)] for row in trained]
     head = ["trained under, evaluated under", *map(escape, evaluated)]
-    lines = _table(head, rows, numbers=len(evaluated))
+    lines = table(head, rows, numbers=len(evaluated))
     return _section("Transfer: pass@1 of planned, by training and evaluating harness", lines)
 
 
@@ -135,7 +134,7 @@ def _tasks(cells: Sequence[Cell]) -> str:
         tasks = list(dict.fromkeys(line.task for cell in same for line in cell.tasks))
         rows = [[escape(task), *(own.get(task, "-") for own in passed)] for task in tasks[:_TASKS_SHOWN]]
         head = ["task", *(f"{escape(cell.key.harness)} · {escape(cell.key.model)}" for cell in same)]
-        lines = _table(head, rows, numbers=len(same))
+        lines = table(head, rows, numbers=len(same))
         if len(tasks) > _TASKS_SHOWN:
             lines += ["", f"and {len(tasks) - _TASKS_SHOWN} more tasks."]
         parts.append(_section(f"Tasks of {escape(taskset)}: passed of planned", lines))
@@ -170,25 +169,6 @@ def _section(title: str, lines: Iterable[str]) -> str:
     return "\n".join([f"## {title}", "", *lines, ""])
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: int) -> list[str]:
-    """The last `numbers` columns stand to the right."""
-    rule = ["---"] * (len(head) - numbers) + ["---:"] * numbers
-    return [f"| {' | '.join(row)} |" for row in (head, rule, *rows)]
-
-
-def _both(rate: Rate) -> list[str]:
-    return [_estimate(rate.planned), _estimate(rate.valid)]
-
-
-def _estimate(found: Estimate | None) -> str:
-    if found is None:
-        return "-"
-    text = f"{found.value:.1%}"
-    if found.low is None or found.high is None:
-        return text
-    return f"{text} [{found.low:.1%}, {found.high:.1%}]"
-
-
 def _points(found: MeanDifference | None) -> str:
     if found is None:
         return "-"
@@ -199,8 +179,4 @@ def _points(found: MeanDifference | None) -> str:
 
 
 def _p(value: float | None) -> str:
-    return "-" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
+    return "-" if value is None else p_value(value)

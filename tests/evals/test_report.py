@@ -11,7 +11,8 @@ import pytest
 from orchard_core import Attribution, Outcome
 from orchard_core.evals.attempts import count_attempts, is_valid
 from orchard_core.evals.compare import compare
-from orchard_core.evals.markdown import escape, to_markdown
+from orchard_core.evals.markdown import to_markdown
+from orchard_core.evals.markdown_words import escape
 from orchard_core.evals.report import Report, build_report
 from orchard_core.rollout.store.run import Run, open_run
 from orchard_core.rollout.store.summary import summary

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from orchard_core.cli.display.progress import Progress
+from orchard_core.evals.figures import count as count
 
 
 def clock(seconds: float | None) -> str:
@@ -12,14 +13,6 @@ def clock(seconds: float | None) -> str:
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
-
-
-def count(number: float) -> str:
-    """`950`, `12.3k`, `4.56M`."""
-    for size, suffix in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if abs(number) >= size:
-            return f"{number / size:.3g}{suffix}"
-    return f"{number:.0f}"
 
 
 def money(usd: float | None, *, partial: bool = False) -> str:

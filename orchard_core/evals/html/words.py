@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from markupsafe import Markup, escape
 
+from orchard_core.evals.figures import count as count
+from orchard_core.evals.figures import p_value
 from orchard_core.evals.paired import MeanDifference
 from orchard_core.evals.statistics import Estimate
 
@@ -46,17 +48,7 @@ def points_interval(difference: MeanDifference) -> str:
 
 def probability(value: float | None) -> str:
     """A p-value."""
-    if value is None:
-        return NONE
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def count(number: float) -> str:
-    """`950`, `12.3k`, `4.56M`."""
-    for size, suffix in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if abs(number) >= size:
-            return f"{number / size:.3g}{suffix}"
-    return f"{number:.0f}"
+    return NONE if value is None else p_value(value)
 
 
 def dollars(usd: float | None) -> str:
