@@ -30,7 +30,7 @@ KNOWN_DROPS = frozenset({
 })  # fmt: skip
 """What chat completions cannot say, of all that these harnesses send. A new name here is to be looked at."""
 SPOKEN = frozenset({"content", "text", "delta", "arguments"})
-RANDOM = re.compile(r"\b([a-z]+)_[0-9a-f]{32}\b")
+RANDOM = re.compile(r"\b([a-z]+)_[0-9a-f]{24,32}\b")
 VOLATILE = frozenset({"created", "created_at", "completed_at"})
 
 
