@@ -44,7 +44,7 @@ def launch(recipe: MatrixRecipe, *, plain: bool, as_json: bool) -> None:
     _check_writable(directory)
     with display.showing():
         _, code = run_async(lambda stop: _execute(recipe, directory, display, stop))
-    summary = MatrixSummary.of(build_matrix(directory), stopped=display.progress.capped)
+    summary = MatrixSummary.of(build_matrix(directory), stopped=display.stopped_by)
     if as_json:
         print_json(summary.model_dump(mode="json"))
     else:

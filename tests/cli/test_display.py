@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from orchard_core import CallFinished, PhaseStarted, RolloutFinished, RolloutStarted, RunFinished, RunStarted
-from orchard_core.cli.display.live import LiveView, screen
+from orchard_core.cli.display.live import live_view, screen
 from orchard_core.cli.display.plain import PlainView
 from orchard_core.cli.display.progress import Progress
 from orchard_core.cli.display.watcher import Watcher
@@ -159,7 +159,7 @@ def test_the_last_plain_lines_name_every_outcome() -> None:
 
 def test_the_live_view_leaves_its_last_state_and_gives_the_cursor_back() -> None:
     stream = io.StringIO()
-    view = LiveView("t", Console(file=stream, width=80, height=24, force_terminal=True, color_system=None))
+    view = live_view("t", Console(file=stream, width=80, height=24, force_terminal=True, color_system=None))
     watcher = Watcher(view, now=lambda: 2.0)
     with watcher.showing():
         watcher(RunStarted(run="r", planned=1, finished=0, at=0))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from orchard_core.cli.display.progress import Progress, Running
+from orchard_core.cli.display.screen import LiveView, bar, line
 from orchard_core.cli.display.words import clock, figures, outcomes
 from orchard_core.evals.clean import clean_line
 
@@ -17,54 +16,22 @@ _OTHER_LINES = 7
 _MOST_ROWS = 12
 
 
-class LiveView:
-    """Redraws on stderr, so that stdout stays free for what the command prints."""
-
-    every_s = 0.2
-
-    def __init__(self, title: str, console: Console | None = None) -> None:
-        self._title = clean_line(title)
-        self._console = console or Console(stderr=True, markup=False, emoji=False, highlight=False)
-        self._live = Live(console=self._console, auto_refresh=False)
-
-    def show(self, progress: Progress, now: float) -> None:
-        """Redraw."""
-        if not self._live.is_started:
-            self._live.start()
-        self._live.update(screen(self._title, progress, now, self._console), refresh=True)
-
-    def close(self, progress: Progress, now: float) -> None:
-        """Leave the last state on the screen."""
-        if progress.started_at is not None:
-            self.show(progress, now)
-        self._live.stop()
+def live_view(title: str, console: Console | None = None) -> LiveView[Progress]:
+    """The live view of a run."""
+    return LiveView(title, screen, console)
 
 
 def screen(title: str, progress: Progress, now: float, console: Console) -> Group:
     """What one look shows."""
     if progress.started_at is None:
-        return Group(_line(title, "bold", console), _line("starting ...", "dim", console))
-    lines: list[RenderableType] = [_line(title, "bold", console), _bar(progress, now, console)]
+        return Group(line(title, "bold", console), line("starting ...", "dim", console))
+    state = "stopped" if progress.cancelled else "ended" if progress.ended else ""
+    lines: list[RenderableType] = [line(title, "bold", console), bar(progress, now, console, state=state)]
     lines += _wrapped(figures(progress, now), console)
     if progress.outcomes:
-        lines.append(_line(outcomes(progress), "dim", console))
+        lines.append(line(outcomes(progress), "dim", console))
     rows = _rows(progress, console.height)
     return Group(*lines, _running(rows, now, console)) if rows else Group(*lines)
-
-
-def _line(text: str, style: str, console: Console) -> Text:
-    return Text(clean_line(text, console.width), style=style, no_wrap=True, overflow="ellipsis")
-
-
-def _bar(progress: Progress, now: float, console: Console) -> Table:
-    share = progress.finished / progress.planned if progress.planned else 0.0
-    state = "stopped" if progress.cancelled else "ended" if progress.ended else ""
-    right = f" {share:4.0%}  {clock(progress.elapsed_s(now))}  {state or 'ETA ' + clock(progress.eta_s(now))}"
-    grid = Table.grid(padding=0)
-    grid.add_column(width=max(5, console.width - len(right) - 1))
-    grid.add_column(no_wrap=True)
-    grid.add_row(ProgressBar(total=max(progress.planned, 1), completed=progress.finished), right)
-    return grid
 
 
 def _wrapped(parts: list[str], console: Console) -> list[Text]:
@@ -75,11 +42,7 @@ def _wrapped(parts: list[str], console: Console) -> list[Text]:
             lines[-1] += f"   {part}"
         else:
             lines.append(part)
-    return [_line_kept(line) for line in lines]
-
-
-def _line_kept(line: str) -> Text:
-    return Text(line, no_wrap=True, overflow="ellipsis")
+    return [Text(text, no_wrap=True, overflow="ellipsis") for text in lines]
 
 
 def _rows(progress: Progress, height: int) -> list[Running]:
