@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BENCHES = ("startup", "agent", "local_sandbox", "gateway", "rollout", "store", "report", "miniswe")
+BENCHES = ("startup", "agent", "local_sandbox", "gateway", "rollout", "store", "report", "miniswe", "harnesses")
 
 
 def main() -> int:
