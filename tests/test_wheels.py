@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 UV = Path(sys.executable).with_name("uv")
 AGENTS = {f"orchard_core/sandbox/agent/bin/orchard-agent-linux-{arch}" for arch in ("amd64", "arm64")}
 ELF_MACHINE = {"amd64": 62, "arm64": 183}
+DATA = ("orchard_core/cli/scaffold/templates", "orchard_core/evals/html", "orchard_core/harness/external/kit")
+"""Folders whose files are read when they are needed."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheels")]
 
@@ -52,6 +54,16 @@ def test_the_core_wheel_carries_a_static_agent_for_both_architectures(wheels: Pa
             assert int.from_bytes(head[18:20], "little") == ELF_MACHINE[name.rpartition("-")[2]]
 
 
+def test_the_core_wheel_carries_every_template_style_sheet_and_kit_file(wheels: Path) -> None:
+    (core,) = wheels.glob("orchard_core-*.whl")
+    listed = run("git", "ls-files", "-z", *DATA, cwd=ROOT).split("\0")
+    wanted = {name for name in listed if name and (ROOT / name).exists()}
+    assert "orchard_core/evals/html/style.css" in wanted
+    assert {Path(name).suffix for name in wanted} >= {".jinja", ".html", ".css", ".py"}
+    with zipfile.ZipFile(core) as archive:
+        assert wanted - set(archive.namelist()) == set()
+
+
 def test_the_wheels_install_and_run_away_from_the_repository(wheels: Path, tmp_path: Path) -> None:
     venv = tmp_path / "venv"
     run(UV, "venv", "--quiet", "--python", sys.executable, venv, cwd=tmp_path)
@@ -73,3 +85,14 @@ def test_the_wheels_install_and_run_away_from_the_repository(wheels: Path, tmp_p
     assert json.dumps(report)
     rollouts = run(orchard, "show", out, "--json", cwd=tmp_path)
     assert rollouts.count('"completed"') >= 2
+    run(orchard, "report", out, "--html", cwd=tmp_path)
+    assert "<style>" in (out / "report.html").read_text(encoding="utf-8")
+    made = json.loads(run(orchard, "new", "harness", "first", "--json", cwd=tmp_path))
+    run(
+        UV, "pip", "install", "--quiet", "--python", venv / "bin" / "python", *constraints, "--no-deps",
+        tmp_path / made["directory"], cwd=tmp_path,
+    )  # fmt: skip
+    run(
+        orchard, "run", "workbench:1", "--harness", "first", "--model", "oracle", "--out", tmp_path / "first",
+        cwd=tmp_path,
+    )  # fmt: skip
