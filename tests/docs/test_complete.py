@@ -89,6 +89,13 @@ def test_every_command_is_documented() -> None:
     assert [path for path in paths if f"### {path}\n" not in text] == []
 
 
+def test_every_page_is_linked_from_the_readme() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    pages = [page_id(path) for path in sorted((ROOT / "docs").rglob("*.md"))]
+    assert "docs/quickstart.md" in pages
+    assert [page for page in pages if f"]({page})" not in text] == []
+
+
 def test_the_readme_names_everything_that_comes_with_it() -> None:
     from orchard_core.plugins.lookup import catalog
 
