@@ -30,6 +30,7 @@ from orchard_core.harness.answered import model_error as model_error
 from orchard_core.harness.chat_client import ChatClient as ChatClient
 from orchard_core.harness.contract import Harness as Harness
 from orchard_core.harness.contract import MountsNeeded as MountsNeeded
+from orchard_core.harness.contract import SettingsRead as SettingsRead
 from orchard_core.harness.contract import mounts_of as mounts_of
 from orchard_core.harness.external.environment import ExternalProgram as ExternalProgram
 from orchard_core.harness.external.harness import ExternalHarness as ExternalHarness

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from pydantic import JsonValue
+
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.harness import HarnessCapabilities, HarnessResult, Limits
@@ -53,3 +55,12 @@ class MountsNeeded(Protocol):
 async def mounts_of(harness: Harness) -> Sequence[Mount]:
     """What a harness needs shown inside; nothing for most. Raises as `mounts`."""
     return await harness.mounts() if isinstance(harness, MountsNeeded) else ()
+
+
+@runtime_checkable
+class SettingsRead(Protocol):
+    """A harness that reads files of the user's, such as settings of the package it drives. Optional."""
+
+    @property
+    def settings_read(self) -> JsonValue:
+        """What it read. Only its hash is stored, so that a run is not resumed with files that were edited."""

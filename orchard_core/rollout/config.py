@@ -36,6 +36,8 @@ class RunConfig(Record):
     """The harness's name."""
     harness_version: str
     """Its own version and that of the package it drives."""
+    harness_settings: str = ""
+    """Hash of what it read from files of the user's; empty when it reads none."""
     model: str
     """The model's written form."""
     trained: TrainedOn | None = None

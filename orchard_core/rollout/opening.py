@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 import time
@@ -16,7 +17,7 @@ from pydantic_core import to_jsonable_python
 from orchard_core import __version__
 from orchard_core.errors import ConfigError, SandboxUnsupported, TaskError
 from orchard_core.gateway.contract import Model
-from orchard_core.harness.contract import Harness
+from orchard_core.harness.contract import Harness, SettingsRead
 from orchard_core.plugins import lookup
 from orchard_core.rollout.config import RunConfig
 from orchard_core.rollout.fitting import check_known_tools, check_limits, fit_spec
@@ -147,6 +148,7 @@ def resolve(
         taskset=parts.taskset.name,
         harness=parts.harness.name,
         harness_version=parts.harness.version,
+        harness_settings=_read_by(parts.harness),
         model=parts.model_text,
         trained=trained_on(parts.model, parts.model_text),
         sandbox=parts.provider.name,
@@ -165,6 +167,12 @@ def resolve(
         versions={**parts.versions, "orchard-core": __version__, "python": platform.python_version()},
         created_at=time.time(),
     )
+
+
+def _read_by(harness: Harness) -> str:
+    if not isinstance(harness, SettingsRead):
+        return ""
+    return digest(json.dumps(_plain(harness.settings_read), sort_keys=True))[:16]
 
 
 def plugin_versions() -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from orchard_core.errors import ConfigError
+from orchard_core.harness.contract import SettingsRead
 from orchard_core.harness.external.environment import ExternalProgram
 from orchard_core.harness.external.harness import ExternalHarness
 from orchard_core.types.harness import HarnessCapabilities, ToolUse
@@ -35,7 +36,7 @@ class CommandConfig(BaseModel):
     """Handed on in the task file."""
 
 
-class CommandHarness(ExternalHarness):
+class CommandHarness(ExternalHarness, SettingsRead):
     """Runs a program for each task. Raises ConfigError when there is no such program."""
 
     def __init__(self, config: CommandConfig) -> None:
@@ -61,12 +62,17 @@ class CommandHarness(ExternalHarness):
     def version(self) -> str:
         """Its command line and a digest of the files named there: a program that was changed is another
         harness."""
+        words = (Path(word).name if Path(word).is_file() else word for word in self._program.argv)
+        return " ".join([*words, self.settings_read[:12]])
+
+    @property
+    def settings_read(self) -> str:
+        """A digest of the files that its command line names."""
         digest = hashlib.sha256()
         for path in map(Path, self._program.argv):
             if path.is_file():
                 digest.update(path.read_bytes())
-        words = (Path(word).name if Path(word).is_file() else word for word in self._program.argv)
-        return " ".join([*words, digest.hexdigest()[:12]])
+        return digest.hexdigest()
 
     @property
     def capabilities(self) -> HarnessCapabilities:

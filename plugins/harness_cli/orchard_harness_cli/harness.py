@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from orchard_core import (
     Harness,
     HarnessCapabilities,
@@ -16,6 +18,7 @@ from orchard_core import (
     Mount,
     MountsNeeded,
     Sandbox,
+    SettingsRead,
     Task,
     Told,
     Tool,
@@ -30,7 +33,7 @@ from orchard_harness_cli.adapter import find_adapter
 from orchard_harness_cli.config import CliConfig
 
 
-class Cli(Harness, MountsNeeded):
+class Cli(Harness, MountsNeeded, SettingsRead):
     """Runs a coding CLI inside the sandbox, unmodified."""
 
     def __init__(self, config: CliConfig) -> None:
@@ -54,6 +57,11 @@ class Cli(Harness, MountsNeeded):
     def capabilities(self) -> HarnessCapabilities:
         """As the adapter says."""
         return self._adapter.able
+
+    @property
+    def settings_read(self) -> JsonValue:
+        """The adapter, for it may be a file of the user's."""
+        return self._adapter.model_dump(mode="json")
 
     async def mounts(self) -> Sequence[Mount]:
         """The CLI's installation. Raises ConfigError."""

@@ -34,15 +34,12 @@ class Miniswe(core.Harness):
     def __init__(self, config: MinisweConfig | None = None) -> None:
         self._config = config or MinisweConfig()
         self._settings = Settings(self._config)
+        self.settings_read = self._settings.whole
 
     async def run(
-        self,
-        task: core.Task,
-        sandbox: core.Sandbox,
-        model: core.ModelEndpoint,
-        tools: Sequence[core.Tool],
-        limits: core.Limits,
-    ) -> core.HarnessResult:
+        self, task: core.Task, sandbox: core.Sandbox, model: core.ModelEndpoint,
+        tools: Sequence[core.Tool], limits: core.Limits,
+    ) -> core.HarnessResult:  # fmt: skip
         """Run one task. Raises ModelError and SandboxError untouched, and what a template raises."""
         said, bridge, instruction = self._settings, core.ThreadBridge(), task.instruction
         if tools:

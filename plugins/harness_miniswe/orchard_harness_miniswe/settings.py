@@ -40,6 +40,7 @@ class Settings:
         """Raises ConfigError."""
         try:
             whole = recursive_merge(get_config_from_spec(config.config_file), dict(config.overrides))
+            self.whole: JsonValue = whole
             self.agent, self.model, self.environment = (
                 dict(whole.get(part) or {}) for part in ("agent", "model", "environment")
             )
