@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import logging
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from orchard_core.errors import ConfigError
+from orchard_core.harness.cache import making, program_cache
 from orchard_core.sandbox.local.removal import remove_tree
 
 _LOG = logging.getLogger("orchard.harness")
@@ -44,26 +42,16 @@ async def managed_python(name: str, requirements: Path, *, python: str, size: st
 
 def _managed(name: str, requirements: Path, python: str, size: str) -> Path:
     digest = hashlib.sha256(python.encode() + requirements.read_bytes()).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "orchard"
-    place = cache / f"{name}-{digest}"
+    place = program_cache() / f"{name}-{digest}"
     interpreter = place / "bin" / "python"
     if not interpreter.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with _locked(cache / f"{name}-{digest}.lock") as lock:
+        with making(place) as lock:
             if not interpreter.exists():
                 remove_tree(place)  # one whose own base is gone
                 _LOG.warning("making %s's Python environment in %s, once; %s to fetch", name, place, size)
                 _make(place, requirements, python, lock)
                 _LOG.warning("%s's Python environment is ready", name)
     return interpreter
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """Held by one process at a time, and by whom it gives the descriptor; a death lets it go."""
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock.fileno()
 
 
 def _make(place: Path, requirements: Path, python: str, lock: int) -> None:

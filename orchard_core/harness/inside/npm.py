@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import logging
-import os
 import platform
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchard_core.errors import ConfigError
+from orchard_core.harness.cache import making, program_cache
+from orchard_core.sandbox.local.removal import remove_tree
 from orchard_core.types.sandbox import Mount
 
 _LOG = logging.getLogger("orchard.harness")
@@ -41,31 +40,36 @@ class NpmTree:
     @property
     def place(self) -> Path:
         """Where it is, or will be."""
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "orchard/npm")
-        return cache / "+".join(package.replace("/", "-").lstrip("@") for package in self.packages)
+        return (
+            program_cache()
+            / "npm"
+            / "+".join(package.replace("/", "-").lstrip("@") for package in self.packages)
+        )
 
     def _path(self) -> Path:
         target = self.place
         if target.is_dir():
             return target
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with (target.parent / f"{target.name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with making(target) as lock:
             if not target.is_dir():
-                self._install(target)
+                self._install(target, lock)
         return target
 
-    def _install(self, target: Path) -> None:
+    def _install(self, target: Path, lock: int) -> None:
         _LOG.warning("installing %s into %s, once", " ".join(self.packages), target)
-        with tempfile.TemporaryDirectory(dir=target.parent, ignore_cleanup_errors=True) as made:
-            tree = Path(made, "tree")
-            tree.mkdir(mode=0o755)
-            self._run_npm(tree)
+        tree = target.with_name(f"{target.name}.unfinished")
+        remove_tree(tree)  # what one left that was killed
+        tree.mkdir(mode=0o755)
+        try:
+            self._run_npm(tree, lock)
             for package in self.packages:
                 _check_version(tree, package)
             tree.rename(target)
+        finally:
+            remove_tree(tree)
 
-    def _run_npm(self, tree: Path) -> None:
+    def _run_npm(self, tree: Path, lock: int) -> None:
+        """npm holds the lock too: when we are killed, the next one waits for its end."""
         npm = shutil.which("npm")
         if npm is None:
             raise ConfigError(f"{self.packages[0]} is installed by npm, which is not here", hint=_GET_NODE)
@@ -79,6 +83,7 @@ class NpmTree:
                 timeout=_INSTALL_S,
                 check=False,
                 stdin=subprocess.DEVNULL,
+                pass_fds=(lock,),
             )
         except subprocess.TimeoutExpired as error:
             raise ConfigError(
