@@ -90,7 +90,8 @@ def _message(instruction: str, home: str) -> tuple[str, tuple[FileInput, ...]]:
     """What is said to the agent; an instruction too long for an argument goes by a file."""
     text = instruction.encode("utf-8", "replace")
     if len(text) <= _LONGEST and b"\0" not in text:
-        return text.decode(), ()
+        # A word that begins with a dash would be taken for a flag.
+        return ("\n" if text.startswith(b"-") else "") + text.decode(), ()
     said = f"Your task is written in the file {home}/task.md. Read all of it, then carry it out."
     return said, (FileInput(path="task.md", content=text),)
 

@@ -100,6 +100,14 @@ async def test_every_instruction_arrives_whole(sandbox: Sandbox, standin: Path, 
     assert "that is the end of it" in ran.heard
 
 
+async def test_an_instruction_that_looks_like_a_flag_arrives(sandbox: Sandbox, standin: Path) -> None:
+    task = TASK.model_copy(update={"instruction": "- count\n- to three"})
+    async with stage(ZeroClaw(ZeroClawConfig(binary=standin))) as played:
+        ran = await played.play(task, sandbox, FakeModel(["1 2 3"]))
+    assert ran.result.answer == "1 2 3"
+    assert "- count" in ran.heard
+
+
 def test_the_settings_hold_whatever_the_names_are() -> None:
     odd = 'a "quoted" \\ name\nwith a line\x7f and é'
     endpoint = ModelEndpoint(base_url="http://127.0.0.1:1/v1", api_key="sk-orchard-x", model=odd)
