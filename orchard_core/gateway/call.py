@@ -14,7 +14,7 @@ from orchard_core.gateway import attempt
 from orchard_core.gateway.answers import read_reply, wrapped
 from orchard_core.gateway.contract import UpstreamReply, UpstreamRequest
 from orchard_core.gateway.dialect import Answer, Assembler, DialectCodec, Request
-from orchard_core.gateway.faults import redact
+from orchard_core.gateway.faults import Fault, redact
 from orchard_core.gateway.record import CallRecord
 from orchard_core.gateway.token_in import prompt_ids
 from orchard_core.types.model import CallError, Retry
@@ -80,6 +80,10 @@ class Call:
     def ending(self) -> bytes:
         """The framed events that end a stream whose pieces have all been sent."""
         return b"" if self._assembler is None else self._assembler.end()
+
+    def failing(self, fault: Fault) -> bytes:
+        """The framed event that ends a stream with an error, once pieces have been sent."""
+        return b"" if self._assembler is None else self._assembler.failed(fault)
 
     async def _whole_in_pieces(self) -> AsyncGenerator[bytes]:
         """For upstreams that sample a whole answer at once."""

@@ -74,8 +74,11 @@ class Assembler(Protocol):
         """
 
     def end(self) -> bytes:
-        """The framed events that end a complete stream, such as `data: [DONE]`; may be empty. They are sent
-        once the call is recorded. Raises ModelReplyMalformed."""
+        """The framed events that end a complete stream, such as `data: [DONE]`. They are sent once the call
+        is recorded. Raises ModelReplyMalformed."""
+
+    def failed(self, fault: Fault) -> bytes:
+        """The framed event that ends the stream with an error instead."""
 
     def answer(self) -> Answer:
         """What has come so far."""
@@ -109,9 +112,6 @@ class DialectCodec(Protocol):
     def fault(self, fault: Fault) -> bytes:
         """The JSON body of an error, in the shape this protocol's clients expect."""
 
-    def stream_fault(self, fault: Fault) -> bytes:
-        """The framed event that ends a stream with an error."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translated:
@@ -134,6 +134,9 @@ class EventTranslator(Protocol):
 
     def end(self) -> bytes:
         """The events that end the stream."""
+
+    def failed(self, fault: Fault) -> bytes:
+        """The event that ends the stream with an error instead."""
 
 
 class Translation(Protocol):

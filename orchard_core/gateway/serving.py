@@ -126,7 +126,7 @@ def _last(call: Call, failure: ModelError | None) -> bytes:
             return call.ending()
     except ModelError as error:
         failure = error
-    return call.codec.stream_fault(faults.of(failure))
+    return call.failing(faults.of(failure))
 
 
 def _ended(call: Call) -> SessionClosed:

@@ -70,10 +70,6 @@ class TranslatingCodec:
         """In the harness's dialect."""
         return self._native.fault(fault)
 
-    def stream_fault(self, fault: Fault) -> bytes:
-        """In the harness's dialect."""
-        return self._native.stream_fault(fault)
-
 
 class _TranslatingAssembler:
     """Gathers the chat answer, and hands on what the translation makes of it."""
@@ -92,6 +88,10 @@ class _TranslatingAssembler:
         """The other dialect's last events. Raises ModelReplyMalformed."""
         with _MALFORMED:
             return self._events.end()
+
+    def failed(self, fault: Fault) -> bytes:
+        """In the other dialect."""
+        return self._events.failed(fault)
 
     def answer(self) -> Answer:
         """The chat answer so far."""

@@ -15,6 +15,7 @@ from orchard_core.gateway.server import Gateway
 from orchard_core.gateway.session import Session
 
 from .client import Client
+from .dialects import DIALECTS, Spoken
 from .model_server import ModelServer
 
 Open = Callable[..., Awaitable[tuple[Session, Client]]]
@@ -68,5 +69,22 @@ async def open_session(
         chosen = model or connect(**options)
         session = await gateway.open_session(chosen, SessionContext(), limits=limits or Limits(), **hooks)
         return session, Client(http, session.endpoint)
+
+    return make
+
+
+@pytest.fixture(params=DIALECTS, ids=lambda spoken: spoken.name)
+def spoken(request: pytest.FixtureRequest) -> Spoken:
+    row: Spoken = request.param
+    return row
+
+
+@pytest.fixture
+def dial(open_session: Open, connect: Callable[..., OpenAIModel], spoken: Spoken) -> Open:
+    """A session to a server of the row's dialects."""
+
+    async def make(**options: object) -> tuple[Session, Client]:
+        own = {name: options.pop(name) for name in ("limits", "on_call", "before_call") if name in options}
+        return await open_session(connect(dialects=spoken.served, **options), **own)
 
     return make

@@ -96,7 +96,14 @@ def events_of(raw: bytes) -> Iterator[Any]:
         lines = [line.partition(": ") for line in block.split("\n")]
         assert {name for name, _, _ in lines} <= {"event", "data"}, block
         data = "\n".join(value for name, _, value in lines if name == "data")
-        yield data if data == "[DONE]" else orjson.loads(data)
+        yield data if data == "[DONE]" else _parsed(data)
+
+
+def _parsed(data: str) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json.loads(data)  # takes lone surrogates, and less depth
 
 
 _MESSAGE: Json = {

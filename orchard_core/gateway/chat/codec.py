@@ -11,7 +11,6 @@ from orchard_core.gateway.contract import UpstreamReply
 from orchard_core.gateway.conversation import Conversation
 from orchard_core.gateway.dialect import Answer, Assembler, Request
 from orchard_core.gateway.faults import Fault, openai_body
-from orchard_core.gateway.sse import framed
 from orchard_core.types.model import Dialect, Usage
 
 
@@ -50,7 +49,3 @@ class ChatCodec:
     def fault(self, fault: Fault) -> bytes:
         """OpenAI's shape."""
         return openai_body(fault)
-
-    def stream_fault(self, fault: Fault) -> bytes:
-        """The same, as the last event."""
-        return framed(openai_body(fault))

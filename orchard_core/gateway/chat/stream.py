@@ -8,6 +8,7 @@ from typing import Any
 from orchard_core.errors import ModelReplyMalformed, ModelUnavailable
 from orchard_core.gateway.chat.tokens import TokenTally
 from orchard_core.gateway.dialect import Answer
+from orchard_core.gateway.faults import Fault, openai_body
 from orchard_core.gateway.json_text import JsonFault, ascii_text, dumps, dumps_ascii, loads
 from orchard_core.gateway.sse import framed
 from orchard_core.gateway.usage import chat_usage
@@ -38,6 +39,10 @@ class ChatAssembler:
     def end(self) -> bytes:
         """The mark that nothing more comes."""
         return DONE
+
+    def failed(self, fault: Fault) -> bytes:
+        """OpenAI's error as the last event."""
+        return framed(openai_body(fault))
 
     def take(self, payload: bytes) -> bytes | None:
         """The same as `feed`, with the data of the event as it is."""

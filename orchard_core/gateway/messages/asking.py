@@ -8,7 +8,7 @@ from typing import Any
 
 from orchard_core.gateway.conversation import Conversation
 from orchard_core.gateway.dialect import Translated
-from orchard_core.gateway.json_text import JsonFault, dumps, loads_exact
+from orchard_core.gateway.json_text import JsonFault, dumps, loads
 from orchard_core.gateway.messages.blocks import Message, Turns
 from orchard_core.gateway.messages.tools import chat_tools
 
@@ -18,7 +18,7 @@ Fields = dict[str, Any]
 def ask_chat(body: bytes, conversation: Conversation) -> Translated:
     """Translate one request. Fields that neither protocol knows pass as they are. Raises JsonFault."""
     try:
-        return _ask(loads_exact(body), conversation)
+        return _ask(loads(body), conversation)
     except RecursionError:
         raise JsonFault("the JSON is nested too deeply") from None
 

@@ -13,7 +13,6 @@ from orchard_core.gateway.messages.faults import messages_fault
 from orchard_core.gateway.messages.reply import make_reply, read_reply
 from orchard_core.gateway.messages.request import read_request
 from orchard_core.gateway.messages.stream import MessagesAssembler
-from orchard_core.gateway.sse import framed
 from orchard_core.types.model import Dialect, Usage
 
 
@@ -52,7 +51,3 @@ class MessagesCodec:
     def fault(self, fault: Fault) -> bytes:
         """Anthropic's shape."""
         return messages_fault(fault)
-
-    def stream_fault(self, fault: Fault) -> bytes:
-        """An `error` event."""
-        return framed(messages_fault(fault), "error")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orchard_core.gateway.faults import Fault
 from orchard_core.gateway.json_text import dumps_ascii, loads
+from orchard_core.gateway.sse import framed
 
 _KINDS = {
     400: "invalid_request_error",
@@ -29,6 +30,11 @@ def messages_fault(fault: Fault) -> bytes:
         return (fault.words or "").encode()
     error = {"type": _kind(fault.status), "message": _message(fault, words.get("error", {}))}
     return b'{"type":"error","error":%b}' % dumps_ascii(error).encode()
+
+
+def messages_failed(fault: Fault) -> bytes:
+    """The event that ends a stream with an error."""
+    return framed(messages_fault(fault), "error")
 
 
 def _kind(status: int) -> str:

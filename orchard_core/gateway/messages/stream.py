@@ -7,8 +7,10 @@ from typing import Any
 
 from orchard_core.errors import ModelReplyMalformed, ModelUnavailable
 from orchard_core.gateway.dialect import Answer
+from orchard_core.gateway.faults import Fault
 from orchard_core.gateway.json_text import JsonFault, ascii_text, dumps_ascii, loads
 from orchard_core.gateway.messages.events import STOP
+from orchard_core.gateway.messages.faults import messages_failed
 from orchard_core.gateway.messages.usage import messages_usage
 from orchard_core.gateway.sse import framed
 from orchard_core.types.model import Usage
@@ -67,6 +69,10 @@ class MessagesAssembler:
     def end(self) -> bytes:
         """The event that ends it."""
         return STOP
+
+    def failed(self, fault: Fault) -> bytes:
+        """An `error` event."""
+        return messages_failed(fault)
 
     def answer(self) -> Answer:
         """What has come so far."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchard_core.gateway.faults import Fault
 from orchard_core.gateway.json_text import loads
 from orchard_core.gateway.messages.answering import new_id, stop_of, texts_of, tool_use
 from orchard_core.gateway.messages.events import (
@@ -17,6 +18,7 @@ from orchard_core.gateway.messages.events import (
     message_delta,
     message_start,
 )
+from orchard_core.gateway.messages.faults import messages_failed
 from orchard_core.gateway.messages.reasoning import reasoning_of, signature_of
 from orchard_core.gateway.usage import chat_usage
 from orchard_core.types.model import Usage
@@ -125,6 +127,10 @@ class MessagesEvents:
     def end(self) -> bytes:
         """What ends every block, and the answer."""
         return b"".join(self._end())
+
+    def failed(self, fault: Fault) -> bytes:
+        """An `error` event."""
+        return messages_failed(fault)
 
     def _end(self) -> Iterator[bytes]:
         yield from self._begin({})

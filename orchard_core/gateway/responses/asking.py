@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from orchard_core.gateway.dialect import Translated
-from orchard_core.gateway.json_text import JsonFault, decode, dumps, scan, skip, whole
+from orchard_core.gateway.json_text import JsonFault, dumps, loads
 from orchard_core.gateway.responses.items import chat_messages
 from orchard_core.gateway.responses.tools import chat_choice, chat_tools
 
@@ -16,9 +16,7 @@ Fields = dict[str, Any]
 
 def ask_chat(body: bytes) -> Translated:
     """Translate one request. Fields that neither protocol knows pass as they are. Raises JsonFault."""
-    text = decode(body)
-    asked, end = scan(text, skip(text, 0))  # unlike `loads`, exact for integers of any size
-    whole(text, end)
+    asked = loads(body)
     if not isinstance(asked, dict):
         raise JsonFault("the body must be a JSON object")
     asked = {key: value for key, value in asked.items() if value is not None}

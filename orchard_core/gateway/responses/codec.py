@@ -8,13 +8,10 @@ from orchard_core.gateway.contract import UpstreamReply
 from orchard_core.gateway.conversation import Conversation
 from orchard_core.gateway.dialect import Answer, Assembler, Request
 from orchard_core.gateway.faults import Fault, openai_body
-from orchard_core.gateway.json_text import dumps, loads
-from orchard_core.gateway.responses import made
-from orchard_core.gateway.responses.made import new_id
+from orchard_core.gateway.json_text import dumps
 from orchard_core.gateway.responses.reply import make_events, make_reply, read_reply
 from orchard_core.gateway.responses.request import read_request
 from orchard_core.gateway.responses.stream import ResponsesAssembler
-from orchard_core.gateway.sse import framed
 from orchard_core.types.model import Dialect, Usage
 
 
@@ -54,12 +51,3 @@ class ResponsesCodec:
     def fault(self, fault: Fault) -> bytes:
         """OpenAI's shape."""
         return openai_body(fault)
-
-    def stream_fault(self, fault: Fault) -> bytes:
-        """A response that failed."""
-        error = loads(openai_body(fault))["error"]
-        said = {"code": error.get("code") or fault.code, "message": error.get("message") or fault.message}
-        response = made.response({"id": new_id("resp")}, [], status="failed", error=said)
-        # Its number is unknown here; clients order by arrival.
-        event = {"type": "response.failed", "sequence_number": 0, "response": response}
-        return framed(dumps(event), "response.failed")

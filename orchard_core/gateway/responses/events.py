@@ -7,19 +7,20 @@ from typing import Any
 
 from orchard_core.errors import ModelReplyMalformed
 from orchard_core.gateway.chat.stream import ChatAssembler
+from orchard_core.gateway.faults import Fault
 from orchard_core.gateway.json_text import JsonFault, dumps, loads
 from orchard_core.gateway.responses import made
 from orchard_core.gateway.responses.answer import rest
 from orchard_core.gateway.responses.carried import REASONING, Carried
 from orchard_core.gateway.responses.made import Item, new_id, tool_of
 from orchard_core.gateway.responses.opened import Event, OpenCall, Opened, OpenMessage, OpenReasoning
+from orchard_core.gateway.sse import framed
 
 
 def frame(event: Event, number: int) -> bytes:
     """One event as it travels."""
     kind, fields = event
-    data = dumps({"type": kind, "sequence_number": number, **fields})
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), data)
+    return framed(dumps({"type": kind, "sequence_number": number, **fields}), kind)
 
 
 class ResponseEvents:
@@ -68,6 +69,10 @@ class ResponseEvents:
         ended = made.state(self._finish, self._usage)
         self._send([(f"response.{ended['status']}", {"response": self._response(**ended)})])
         return self._taken()
+
+    def failed(self, fault: Fault) -> bytes:
+        """A response that failed."""
+        return made.failed(fault, self._head, self._number)
 
     def _take(self, chunk: dict[str, Any]) -> None:
         if not self._number:

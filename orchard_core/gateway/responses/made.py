@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
+from orchard_core.gateway.faults import Fault, openai_body
+from orchard_core.gateway.json_text import dumps, loads
 from orchard_core.gateway.responses.carried import Carried, write
 from orchard_core.gateway.responses.tools import Tool, custom_input
+from orchard_core.gateway.sse import framed
 from orchard_core.gateway.usage import chat_usage
 
 Item = dict[str, Any]
@@ -87,6 +90,15 @@ def state(finish_reason: object, usage: object) -> dict[str, object]:
     if why is not None:
         ended |= {"status": "incomplete", "incomplete_details": {"reason": why}}
     return ended
+
+
+def failed(fault: Fault, head: Mapping[str, Any], number: int) -> bytes:
+    """The event, the stream's `number`th, that ends a response with an error."""
+    error = loads(openai_body(fault))["error"]
+    said = {"code": error.get("code") or fault.code, "message": error.get("message") or fault.message}
+    failed = response(head, [], status="failed", error=said)
+    event = {"type": "response.failed", "sequence_number": number, "response": failed}
+    return framed(dumps(event), "response.failed")
 
 
 def report(reported: object) -> dict[str, object] | None:

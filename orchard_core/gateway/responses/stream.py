@@ -6,7 +6,10 @@ from typing import Any, TypeVar
 
 from orchard_core.errors import ModelReplyMalformed
 from orchard_core.gateway.dialect import Answer
+from orchard_core.gateway.faults import Fault
 from orchard_core.gateway.json_text import JsonFault, dumps_ascii, loads
+from orchard_core.gateway.responses import made
+from orchard_core.gateway.responses.made import new_id
 from orchard_core.gateway.responses.reply import failure, finish_of, message_of, response_usage
 from orchard_core.gateway.sse import framed
 
@@ -31,26 +34,46 @@ class ResponsesAssembler:
         self._items: dict[int, dict[str, Any]] = {}
         self._pieces: dict[tuple[int, str, int, str], list[str]] = {}
         self._ended: dict[str, Any] | None = None
+        self._last = b""
+        self._head: dict[str, Any] = {"id": new_id("resp")}
+        self._number = 0
         self._started = False
 
-    def feed(self, payload: bytes) -> bytes:
-        """One event. Raises ModelReplyMalformed, and another ModelError when it reports an error."""
+    def feed(self, payload: bytes) -> bytes | None:
+        """One event. The last one is held for `end`. Raises ModelReplyMalformed, and another ModelError when
+        it reports an error."""
         try:
             event = loads(payload)
             kind = event["type"]
             if kind in ("error", "response.failed"):
                 raise failure(event.get("error") or event.get("response", {}).get("error") or event)
             self._take(kind, event)
-            return framed(payload, str(kind))
+            self._count(event)
         except (JsonFault, LookupError, TypeError, AttributeError) as error:
             raise ModelReplyMalformed(
                 f"an event of the model server's stream is not one of a response: {error!r}",
                 hint="the stream was cut or changed on its way: try again, or call without stream",
             ) from None
+        passed = framed(payload, str(kind))
+        if kind not in _ENDS:
+            return passed
+        self._last = passed
+        return None
 
     def end(self) -> bytes:
-        """Nothing: the last event was `response.completed`."""
-        return b""
+        """The event that ends it."""
+        return self._last
+
+    def failed(self, fault: Fault) -> bytes:
+        """The response that has begun, failed."""
+        return made.failed(fault, self._head, self._number)
+
+    def _count(self, event: dict[str, Any]) -> None:
+        """What an event of our own needs to go on with."""
+        number, response = event.get("sequence_number"), event.get("response")
+        self._number = number + 1 if isinstance(number, int) else self._number + 1
+        if isinstance(response, dict) and isinstance(response.get("id"), str):
+            self._head = {**response, "created": response.get("created_at")}
 
     def answer(self) -> Answer:
         """What has come so far."""
