@@ -10,7 +10,17 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BENCHES = ("startup", "agent", "local_sandbox", "gateway", "rollout", "store", "report", "miniswe", "harnesses")
+BENCHES = (
+    "startup",
+    "agent",
+    "local_sandbox",
+    "gateway",
+    "rollout",
+    "store",
+    "report",
+    "miniswe",
+    "harnesses",
+)
 
 
 def main() -> int:

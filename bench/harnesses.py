@@ -3,8 +3,8 @@
     python bench/harnesses.py [--harness NAME ...] [--tasks 20] [--out DIRECTORY] [--json]
 
 The oracle plays each task's known solution through whatever tools a harness offers, so that what is measured
-is the harness: its start, its own work a turn, its prompts. Real packages and programs; what is not installed is
-made once first. `react` is the peer.
+is the harness: its start, its own work a turn, its prompts. Real packages and programs; what is not installed
+is made once first. `react` is the peer.
 """
 
 from __future__ import annotations
