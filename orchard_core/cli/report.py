@@ -55,10 +55,6 @@ def report(
     pass@1 and pass@k with confidence intervals, paired differences, outcomes, turns, tokens, cost, time. It
     works while a run is going on. The HTML needs no network and can be shared as it is.
     """
-    import sys
-
-    from orchard_core.cli.output import err
-
     form = _format(output, as_html=as_html, as_json=as_json)
     if form is Format.HTML:
         target = output or _beside(paths)
@@ -66,14 +62,20 @@ def report(
         return
     if trajectories:
         raise typer.BadParameter("goes with --html", param_hint="--trajectories")
-    text = render(paths, threshold=threshold, compared=compare, as_json=form is Format.JSON)
+    _emit(render(paths, threshold=threshold, compared=compare, as_json=form is Format.JSON), output)
+
+
+def _emit(text: str, output: Path | None) -> None:
+    import sys
+
     if output is None:
         sys.stdout.write(text)
-    else:
-        from orchard_core.evals.html.files import write_text
+        return
+    from orchard_core.cli.output import err
+    from orchard_core.evals.html.files import write_text
 
-        write_text(output, text)
-        err(f"wrote {output}")
+    write_text(output, text)
+    err(f"wrote {output}")
 
 
 def _format(output: Path | None, *, as_html: bool, as_json: bool) -> Format:

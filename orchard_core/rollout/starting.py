@@ -27,20 +27,32 @@ from orchard_core.types.task import Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What is asked for beside the parts; `run_rollouts` says what each is."""
+    """What is asked for beside the parts."""
 
     out: Path
+    """The run directory."""
     resume: bool
+    """It may be there already, and exactly what is missing is run."""
     attempts: int
+    """At each task; stored, and what the sampler goes by."""
     concurrency: int
+    """Rollouts at once."""
     seed: int
+    """All other seeds are derived from it."""
     select: Callable[[Task], bool]
+    """Which tasks; asked once of each, in their order."""
     retry: RetryPolicy
+    """What is started again, and how often."""
     sampler: GroupSampler
+    """How many rollouts a task gets."""
     observers: Sequence[tuple[str, Observer]]
+    """Who is told of events, beside the plugins, with a name for messages."""
     stop: Stop
+    """Stops in order when asked."""
     options: Mapping[str, JsonValue]
+    """Stored with the configuration and read by nobody."""
     slots: Slots = field(default_factory=AnySlot)
+    """What a rollout waits for, beside `concurrency`, such as a model's own bound."""
     opened: Callable[[RunState], None] = lambda _state: None
     """Told what earlier starts left, before anything runs."""
 
