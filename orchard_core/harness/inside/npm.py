@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import platform
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ _LOG = logging.getLogger("orchard.harness")
 _ARCH = {"x86_64": "x64", "aarch64": "arm64"}
 _INSTALL_S = 900.0
 _TREE_INSIDE, _NODE_INSIDE = "/opt/orchard/npm", "/opt/orchard/node"
+_NODE_MAJOR = 20
 _GET_NODE = "install Node.js 20 or newer with npm: from nodejs.org, or your system's packages nodejs and npm"
 
 
@@ -74,7 +76,8 @@ class NpmTree:
         if npm is None:
             raise ConfigError(f"{self.packages[0]} is installed by npm, which is not here", hint=_GET_NODE)
         quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-        command = (npm, "install", "--prefix", str(tree), *quiet, *self.packages)
+        # The CLIs' binaries are optional dependencies, which some users' settings leave out.
+        command = (npm, "install", "--prefix", str(tree), "--include=optional", *quiet, *self.packages)
         try:
             ran = subprocess.run(
                 command,
@@ -118,10 +121,14 @@ def find_program(tree: Path, pattern: str) -> str:
 
 
 def host_node() -> str:
-    """The host's own Node.js. Raises ConfigError."""
+    """The host's own Node.js. Raises ConfigError when there is none, or only an older one."""
     node = shutil.which("node")
     if node is None:
         raise ConfigError("this program runs on Node.js, which is not here", hint=_GET_NODE)
+    told = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    release = re.match(r"v(\d+)\.", told)
+    if release is None or int(release[1]) < _NODE_MAJOR:
+        raise ConfigError(f"{node} is too old: it says {told!r} of its version", hint=_GET_NODE)
     return str(Path(node).resolve())
 
 
@@ -148,8 +155,11 @@ class NpmProgram:
 
     async def mounts(self) -> tuple[Mount, ...]:
         """The installation and, where it is needed, the host's Node.js. Raises ConfigError."""
-        tree = Mount(source=str(await NpmTree(packages=self.packages).path()), target=_TREE_INSIDE)
-        return (tree, Mount(source=host_node(), target=_NODE_INSIDE)) if self.node == "node" else (tree,)
+        node: tuple[Mount, ...] = ()
+        if self.node == "node":
+            node = (Mount(source=await asyncio.to_thread(host_node), target=_NODE_INSIDE),)
+        tree = await NpmTree(packages=self.packages).path()
+        return (Mount(source=str(tree), target=_TREE_INSIDE), *node)
 
     async def command(self) -> tuple[str, ...]:
         """How it is run where it is mounted. Raises ConfigError."""

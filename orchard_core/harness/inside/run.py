@@ -7,7 +7,7 @@ import contextlib
 import posixpath
 from collections.abc import Callable
 
-from orchard_core.errors import FileMissing, SandboxError, StdinClosed
+from orchard_core.errors import FileError, SandboxError, StdinClosed
 from orchard_core.harness.inside.lines import Lines
 from orchard_core.harness.inside.program import InsideLimits, InsideProgram, ProgramEnd, private_home
 from orchard_core.sandbox.contract import Process, Sandbox
@@ -99,7 +99,7 @@ async def _ended(
 async def _missing(sandbox: Sandbox, path: str) -> bool:
     try:
         return (await sandbox.stat(path)).kind != "directory"
-    except FileMissing:
+    except FileError:  # gone, or out of reach: what lies around it was changed
         return True
 
 
