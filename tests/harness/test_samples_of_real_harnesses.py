@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from orchard_core import (
     Gateway,
     Limits,
-    PluginError,
     SampleLabel,
     SampleSet,
     SandboxSpec,
@@ -20,13 +18,13 @@ from orchard_core import (
     Task,
     Untrained,
     build_samples,
-    load_harness,
     load_provider,
     mounts_of,
 )
 from orchard_core.gateway.scripted_tokens import ScriptedTokenModel
-from orchard_core.harness.inside.npm import NpmProgram
 from orchard_core.testing import skip_without_isolation
+
+from .real import real_harness
 
 TASK = Task(id="samples", taskset="tests", instruction="Write 42 into answer.txt.")
 SHELL = {
@@ -56,10 +54,7 @@ def replies(cli: str) -> list[Mapping[str, object]]:
 
 
 async def samples(cli: str) -> SampleSet:
-    try:
-        harness = load_harness(f"cli:{cli}")
-    except PluginError as error:
-        pytest.skip(str(error))
+    harness = await real_harness(f"cli:{cli}")
     provider = load_provider("local")
     try:
         async with Gateway() as gateway:
@@ -83,8 +78,6 @@ async def samples(cli: str) -> SampleSet:
     "cli", ["pi", *(pytest.param(name, marks=pytest.mark.nightly) for name in SHELL if name != "pi")]
 )
 async def test_a_rollout_is_one_sample_that_holds_every_answer(cli: str) -> None:
-    if cli != "pi" and "ORCHARD_NIGHTLY" not in os.environ and not _installed(cli):
-        pytest.skip(f"{cli} is not installed: `make nightly` fetches it by npm")
     made = await samples(cli)
     main, *others = made.samples
     assert (main.label, len(main.calls)) == (SampleLabel.MAIN, 3)
@@ -94,10 +87,3 @@ async def test_a_rollout_is_one_sample_that_holds_every_answer(cli: str) -> None
     assert reasons <= ({Untrained.DRIFT, Untrained.SIDE} if cli in REWRITES else set())
     drifted = [span for span in made.untrained if span.reason is Untrained.DRIFT]
     assert all(span.stop - span.start == 1 for span in drifted), "no more than the space after a colon"
-
-
-def _installed(cli: str) -> bool:
-    from orchard_harness_cli.adapter import find_adapter
-
-    program: NpmProgram = find_adapter(cli).npm
-    return program.installed

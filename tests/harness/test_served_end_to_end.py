@@ -18,10 +18,7 @@ from orchard_core import (
     SandboxProvider,
     StopReason,
     Task,
-    Text,
-    Tool,
     ToolCall,
-    ToolResult,
     ToolUse,
     load_provider,
 )
@@ -29,26 +26,21 @@ from orchard_core.gateway.server import Gateway
 from orchard_core.harness.tool_client import COMMAND
 from orchard_core.rollout.attempt import run_rollout
 from orchard_core.rollout.parts import RolloutParts
-from orchard_core.testing import FakeHarness, FakeModel, FakeReply, FakeTaskSet, FakeTool
+from orchard_core.testing import FakeHarness, FakeModel, FakeReply, FakeTaskSet
 
 from .inside_mcp import InsideMcpHarness
 from .served import CliHarness, McpHarness
+from .shop import SCRIPT, Called, shop
 
 TASK = Task(id="shop", taskset="tests", instruction="Find the price and report it.", agent_timeout_s=60)
 SHELL = f"/tmp/orchard/{COMMAND}"
-SCRIPT: Sequence[tuple[str, Mapping[str, JsonValue]]] = (
-    ("price", {"item": "an apple's"}),
-    ("price", {"item": "pear"}),
-    ("report", {"cents": 42}),
-    ("price", {"item": "too late"}),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
     """A rollout's story."""
 
-    called: Sequence[tuple[str, Mapping[str, JsonValue]]]
+    called: Sequence[Called]
     """The tools' calls, in order."""
     rollout: Rollout
     """The record."""
@@ -59,22 +51,6 @@ async def provider() -> AsyncIterator[SandboxProvider]:
     made = load_provider("local")
     yield made
     await made.close()
-
-
-def shop(called: list[tuple[str, Mapping[str, JsonValue]]]) -> Sequence[Tool]:
-    def price(args: Mapping[str, JsonValue]) -> ToolResult:
-        called.append(("price", args))
-        if args["item"] == "pear":
-            return ToolResult.text("no pears today", is_error=True)
-        return ToolResult.text(f"{args['item']} costs 42 cents")
-
-    def report(args: Mapping[str, JsonValue]) -> ToolResult:
-        called.append(("report", args))
-        return ToolResult(content=(Text(text="thank you"),), ends=True, answer=str(args["cents"]))
-
-    item: Mapping[str, JsonValue] = {"type": "object", "properties": {"item": {"type": "string"}}}
-    cents: Mapping[str, JsonValue] = {"type": "object", "properties": {"cents": {"type": "integer"}}}
-    return [FakeTool("price", price, parameters=item), FakeTool("report", report, parameters=cents)]
 
 
 def script(harness: Harness) -> list[FakeReply]:
@@ -91,7 +67,7 @@ def _reply(use: ToolUse, name: str, args: Mapping[str, JsonValue]) -> FakeReply:
 
 
 async def play(harness: Harness, provider: SandboxProvider) -> Told:
-    called: list[tuple[str, Mapping[str, JsonValue]]] = []
+    called: list[Called] = []
     async with Gateway() as gateway:
         parts = RolloutParts(
             taskset=FakeTaskSet([TASK], tools=shop(called)),

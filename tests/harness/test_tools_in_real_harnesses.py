@@ -4,42 +4,30 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from pydantic import JsonValue
 
 from orchard_core import (
-    ConfigError,
     Gateway,
     Outcome,
-    PluginError,
     Rollout,
     StopReason,
     Task,
-    Text,
-    Tool,
     ToolCall,
-    ToolResult,
     UpstreamRequest,
-    load_harness,
     load_provider,
     run_rollout,
 )
 from orchard_core.rollout.parts import RolloutParts
-from orchard_core.testing import FakeModel, FakeReply, FakeTaskSet, FakeTool
+from orchard_core.testing import FakeModel, FakeReply, FakeTaskSet
+
+from .real import real_harness
+from .shop import SCRIPT, Called, shop
 
 TASK = Task(id="shop", taskset="tests", instruction="Find the price and report it.", agent_timeout_s=240)
 SHELL = "/tmp/orchard/orchard-tool"
-SCRIPT: Sequence[tuple[str, Mapping[str, JsonValue]]] = (
-    ("price", {"item": "an apple's"}),
-    ("price", {"item": "pear"}),
-    ("report", {"cents": 42}),
-    ("price", {"item": "too late"}),
-)
 HARNESSES = {
     "react": "{}",
     "miniswe": "bash",
@@ -52,10 +40,6 @@ HARNESSES = {
     "zeroclaw": "orchard__{}",
 }
 """What the model behind each calls: a tool of the task by this name, or the shell."""
-
-STANDIN = Path(__file__).parents[2] / "plugins/harness_zeroclaw/tests/standin/zeroclaw"
-OPTIONS = {"zeroclaw": {"binary": shutil.which("zeroclaw") or STANDIN}}
-"""Where ZeroClaw itself is not on PATH, its stand-in plays."""
 
 
 def scripted(called: str) -> FakeModel:
@@ -78,36 +62,19 @@ def scripted(called: str) -> FakeModel:
     return FakeModel(otherwise=reply)
 
 
-def shop(calls: list[tuple[str, Mapping[str, JsonValue]]]) -> Sequence[Tool]:
-    def price(args: Mapping[str, JsonValue]) -> ToolResult:
-        calls.append(("price", args))
-        if args["item"] == "pear":
-            return ToolResult.text("no pears today", is_error=True)
-        return ToolResult.text(f"{args['item']} costs 42 cents")
-
-    def report(args: Mapping[str, JsonValue]) -> ToolResult:
-        calls.append(("report", args))
-        return ToolResult(content=(Text(text="thank you"),), ends=True, answer=str(args["cents"]))
-
-    item: Mapping[str, JsonValue] = {"type": "object", "properties": {"item": {"type": "string"}}}
-    cents: Mapping[str, JsonValue] = {"type": "object", "properties": {"cents": {"type": "integer"}}}
-    return [FakeTool("price", price, parameters=item), FakeTool("report", report, parameters=cents)]
-
-
-async def play(name: str, calls: list[tuple[str, Mapping[str, JsonValue]]]) -> Rollout:
+async def play(name: str, calls: list[Called]) -> Rollout:
+    harness = await real_harness(name)
     provider = load_provider("local")
     try:
         async with Gateway() as gateway:
             parts = RolloutParts(
                 taskset=FakeTaskSet([TASK], tools=shop(calls)),
-                harness=load_harness(name, **OPTIONS.get(name, {})),
+                harness=harness,
                 model=scripted(HARNESSES[name]),
                 provider=provider,
                 gateway=gateway,
             )
             return await run_rollout(TASK, parts)
-    except (ConfigError, PluginError) as error:
-        pytest.skip(f"{name} is not to be had here: {error}")
     finally:
         await provider.close()
 
@@ -115,7 +82,7 @@ async def play(name: str, calls: list[tuple[str, Mapping[str, JsonValue]]]) -> R
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HARNESSES)
 async def test_the_tasks_tools_reach_it_and_end_its_run(name: str) -> None:
-    calls: list[tuple[str, Mapping[str, JsonValue]]] = []
+    calls: list[Called] = []
     rollout = await play(name, calls)
     assert calls == list(SCRIPT[:3]), "each call once, and none after the end"
     assert (rollout.outcome, rollout.error) == (Outcome.COMPLETED, None)
