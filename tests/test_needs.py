@@ -57,3 +57,10 @@ def test_offline_it_succeeds_and_says_what_could_not_be_got(tmp_path: Path) -> N
     done = needs(tmp_path, **there, uv="exit 2")
     assert done.returncode == 0
     assert "Python 3.12 cannot be installed here" in done.stderr
+
+
+def test_a_node_that_is_too_old_is_told(tmp_path: Path) -> None:
+    there = dict.fromkeys(("chromium", "curl", "jq", "npm", "uv"), "exit 0")
+    done = needs(tmp_path, **there, node="echo v18.19.0")
+    assert done.returncode == 0
+    assert "Node.js v18.19.0 is here, and the coding CLIs need 20 or newer" in done.stderr

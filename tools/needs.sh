@@ -38,6 +38,11 @@ if [ -n "$packages" ]; then
     fi
 fi
 
+release=$(node --version 2>/dev/null)
+major=${release#v}
+major=${major%%.*}
+[ "${major:-20}" -ge 20 ] || say "Node.js $release is here, and the coding CLIs need 20 or newer: from nodejs.org"
+
 uv=.venv/bin/uv
 [ -x "$uv" ] || uv=uv
 if ! has "$uv"; then
