@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import httpx
 import pytest
 
-from orchard_core import Attribution, ConfigError, Limits, Outcome, Phase, PhaseTiming, Rollout
+from orchard_core import (
+    Attribution,
+    ConfigError,
+    Limits,
+    Outcome,
+    Phase,
+    PhaseTiming,
+    Rollout,
+    ThreadKind,
+    ToolCall,
+    build_sample_report,
+)
+from orchard_core.testing import FakeModel, FakeReply
 
-from .every import SEEN, Driven, Priced, each, theatre
+from .every import EVERY, SEEN, Driven, Priced, each, theatre
 
 pytestmark = pytest.mark.slow
 MANY = tuple(f"echo {n} >> log" for n in range(30))
 LOOK = f"""{{
   env; ls -a / /tmp /var/tmp /dev/shm /home /root /run "$HOME" "$HOME/.."; find / -xdev -name '*planted*'
   for folder in /proc/[0-9]*; do tr '\\0' '\\n' < $folder/cmdline; tr '\\0' '\\n' < $folder/environ; done
+  find "$HOME" -type f -size -100k -exec cat {{}} +
   grep -rIs planted /tmp /var/tmp /dev/shm /home /root /run "$HOME" /workspace
 }} > {SEEN} 2>/dev/null; true"""
 CALL_OUT = f"""{{
@@ -163,7 +177,6 @@ INSTRUCTIONS = {
     "a zero": "before\x00after",
     "a megabyte": "begin " + "word " * 200_000 + " the-last-word",
     "lone surrogate": "half \ud83d of it",
-    "nothing but space": "  \n ",
 }
 
 
@@ -183,3 +196,40 @@ async def test_an_instruction_is_data(driven: Driven, tmp_path: Path, kind: str)
         assert "{{ 7*191 }}" in heard
         assert "{{ config.items() }}" in heard
     assert str(7 * 191) not in heard
+
+
+@each
+async def test_two_hundred_calls_in_one_answer_are_all_done(driven: Driven, tmp_path: Path) -> None:
+    calls = tuple(
+        ToolCall(
+            id=f"call_{n}", name=driven.tool, arguments=json.dumps({driven.argument: f"echo {n} >> {SEEN}"})
+        )
+        for n in range(200)
+    )
+    model = FakeModel([FakeReply(calls=calls)], side=FakeReply(text="A title"))
+    async with theatre(driven, tmp_path) as stage:
+        rollout = await stage.play(model=model)
+        seen = await stage.seen(rollout)
+    assert rollout.outcome is Outcome.COMPLETED, rollout.error
+    assert sorted(map(int, seen.split())) == list(range(200))
+
+
+STEAL = r"""key=$(tr '\0' '\n' < /proc/$PPID/environ | sed -n 's/^ORCHARD_KEY=//p')
+url=$(grep -o 'http://127[^"]*' "$HOME/.pi/agent/models.json")
+curl -s "$url/chat/completions" -H "Authorization: Bearer $key" \
+  -d '{"model": "oracle", "messages": [{"role": "user", "content": "an extra question"}]}' > /dev/null"""
+
+
+async def test_calls_with_a_stolen_key_are_recorded_counted_and_no_part_of_the_conversation(
+    tmp_path: Path,
+) -> None:
+    (pi,) = (driven for driven in EVERY if driven.name == "cli:pi")
+    async with theatre(pi, tmp_path) as stage:
+        rollout = await stage.play(STEAL, "true")
+        bounded = await stage.play(STEAL, "true", task="two", limits=Limits(calls=2))
+    report = build_sample_report(rollout.trajectory)
+    (extra,) = (thread for thread in report.threads if thread.kind is not ThreadKind.MAIN)
+    assert extra.calls == (1,)
+    assert "an extra question" in "".join(m.raw for m in rollout.trajectory.messages.values())
+    assert rollout.outcome is Outcome.COMPLETED
+    assert (bounded.outcome, len(bounded.trajectory.calls)) == (Outcome.TRUNCATED, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -46,7 +46,7 @@ class CommandHarness(ExternalHarness, SettingsRead):
         if found is None:
             raise ConfigError(
                 f"there is no program {config.program!r} to run as a harness",
-                hint="name an executable file, as in command:./my-harness.sh",
+                hint=_hint(argv),
             )
         words = (str(Path(word).absolute()) if Path(word).is_file() else word for word in argv[1:])
         self._program = ExternalProgram(
@@ -82,3 +82,9 @@ class CommandHarness(ExternalHarness, SettingsRead):
     async def program(self) -> ExternalProgram:
         """The program."""
         return self._program
+
+
+def _hint(argv: Sequence[str]) -> str:
+    if argv and Path(argv[0]).is_file():
+        return f"{argv[0]} is there, but not executable: chmod +x {shlex.quote(argv[0])}"
+    return "name an executable file, as in command:./my-harness.sh"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -84,9 +85,9 @@ class Place:
         """Make its directories and the task's files."""
         for directory in (self.home, self.work, self.artifacts, self.root / "tmp"):
             directory.mkdir()
-        (self.root / "task.json").write_text(given.model_dump_json(), encoding="utf-8")
-        instruction = given.instruction.encode("utf-8", "surrogatepass")
-        (self.root / "instruction.txt").write_bytes(instruction)
+        # Escaped to ASCII: names and descriptions of a task may hold what UTF-8 cannot.
+        (self.root / "task.json").write_text(json.dumps(given.model_dump()), encoding="ascii")
+        (self.root / "instruction.txt").write_text(given.instruction, encoding="utf-8", newline="")
 
 
 def task_file(
@@ -99,7 +100,7 @@ def task_file(
     return TaskFile(
         id=task.id,
         taskset=task.taskset,
-        instruction=task.instruction,
+        instruction=task.instruction.encode("utf-8", "replace").decode(),
         workdir=workdir,
         limits=limits,
         tools=tuple(specs),

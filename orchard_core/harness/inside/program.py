@@ -26,6 +26,8 @@ class InsideProgram:
 
     argv: tuple[str, ...]
     """The program, by absolute path or looked up on the sandbox's PATH, and its arguments."""
+    name: str = ""
+    """What messages call it; empty: as argv[0]."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Added to the sandbox's own environment; HOME and the XDG directories are private already."""
     files: tuple[FileInput, ...] = ()
@@ -62,7 +64,7 @@ class ProgramEnd:
     """How a program ended."""
 
     program: str
-    """argv[0], for messages."""
+    """Its name, for messages."""
     exit_code: int
     """Its own code, or 128 + n when signal n ended it."""
     limit_s: float | None = None

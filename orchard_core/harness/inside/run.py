@@ -85,7 +85,7 @@ async def _ended(
 ) -> ProgramEnd:
     result = await process.wait()
     return ProgramEnd(
-        program=posixpath.basename(program.argv[0]),
+        program=program.name or posixpath.basename(program.argv[0]),
         exit_code=result.exit_code,
         limit_s=result.limit_s,
         flooded=flooded,

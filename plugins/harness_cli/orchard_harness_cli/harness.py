@@ -80,7 +80,7 @@ class Cli(Harness, MountsNeeded, SettingsRead):
         program = self._program(instruction, inside, home, limits, mcp=bool(tools))
         argv = (*await self._adapter.npm.command(), *program.argv)
         stdin = instruction.encode("utf-8", "replace")
-        program = replace(program, argv=argv, cwd=task.workdir, stdin=stdin)
+        program = replace(program, argv=argv, name=self._cli, cwd=task.workdir, stdin=stdin)
         told = Told()
         read = json_events(lambda event: self._read(event, told))
         end = await run_inside(sandbox, program, on_line=read)

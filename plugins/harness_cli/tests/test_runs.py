@@ -76,7 +76,7 @@ async def played(*commands: str) -> HarnessResult:
 
 
 async def test_an_agent_that_kills_its_harness_is_a_crash_of_that() -> None:
-    with pytest.raises(HarnessCrashed, match="signal 9"):
+    with pytest.raises(HarnessCrashed, match="pi was ended by signal 9"):
         await played("kill -9 $PPID")
 
 
