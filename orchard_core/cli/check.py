@@ -21,13 +21,14 @@ def check(
     subjects: Annotated[
         list[str],
         typer.Argument(
-            metavar="PLUGIN...",
+            metavar="PLUGIN",
             help="KIND:NAME such as harness:react or harness:cli:pi, a name alone, or a distribution.",
             show_default=False,
         ),
     ],
     option: Annotated[
-        list[str] | None, typer.Option("--option", help="name=value, an option of the plugin's own.")
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="An option of the plugin's own. Repeatable."),
     ] = None,
     sandbox: Annotated[
         str, typer.Option(help="Provider of the sandboxes it is tried in; fake: plain subprocesses.")
@@ -126,15 +127,27 @@ def _explain(checked: Checked) -> None:
     from orchard_core.cli.output import out
     from orchard_core.evals.clean import clean_line
 
-    for finding in checked.failed:
-        out(f"\nFAIL {_title(finding.test)}", fg="red", bold=True)
-        for word, text in (("rule", finding.rule), ("seen", finding.seen), ("more", finding.link)):
-            if text:
-                out(f"  {word}: {clean_line(text, 400)}")
+    seen = {finding.seen for finding in checked.failed}
+    if len(seen) == 1 and len(checked.failed) > 1:  # it could not even start: no rule is to blame
+        out(f"\nFAIL all {len(checked.failed)} alike", fg="red", bold=True)
+        out(f"  seen: {clean_line(seen.pop(), 400)}")
+    else:
+        for finding in checked.failed:
+            _explain_one(finding)
     for reason in sorted({finding.seen for finding in checked.skipped}):
         count = sum(finding.seen == reason for finding in checked.skipped)
         out(f"  {count} skipped: {clean_line(reason, 200)}", dim=True)
     out(f"{checked.name}: {checked.passed} hold, {len(checked.failed)} fail", bold=True)
+
+
+def _explain_one(finding: Finding) -> None:
+    from orchard_core.cli.output import out
+    from orchard_core.evals.clean import clean_line
+
+    out(f"\nFAIL {_title(finding.test)}", fg="red", bold=True)
+    for word, text in (("rule", finding.rule), ("seen", finding.seen), ("more", finding.link)):
+        if text:
+            out(f"  {word}: {clean_line(text, 400)}")
 
 
 def _as_json(checked: Checked) -> JsonValue:

@@ -76,7 +76,15 @@ def _causes(found: RunComparison, width: int) -> list[str]:
         said.append(f"{found.changed_seeds} attempts with another seed")
     if not lines and not said:
         said = ["Nothing that was recorded of their configuration, tasks, prompts and seeds differs."]
-    return [*lines, "", *(line for text in said for line in wrap(text, width - 1, subsequent_indent="  "))]
+    return [
+        *lines,
+        "",
+        *(
+            line
+            for text in said
+            for line in wrap(text, width - 1, subsequent_indent="  ", break_on_hyphens=False)
+        ),
+    ]
 
 
 def _named(tasks: Sequence[str]) -> str:

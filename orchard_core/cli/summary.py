@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import Self
 
 from orchard_core.cli.display.words import clock, count, money
-from orchard_core.rollout.store.run import open_run
+from orchard_core.evals.clean import clean_line
+from orchard_core.rollout.store.entry import Finished
+from orchard_core.rollout.store.run import Run, open_run
 from orchard_core.types.base import Record
 
 SHOWN = 5
-"""Problems of the task set that are shown."""
+"""Problems of the task set, and kinds of error, that are shown."""
+
+
+_HINT = "\n  hint: "
 
 
 class RunSummary(Record):
@@ -36,6 +41,8 @@ class RunSummary(Record):
     """US dollars for them; None when a call's cost is unknown."""
     seconds: float
     """From the first start to the last end."""
+    failures: tuple[str, ...] = ()
+    """Each class of error, the most frequent first: how often, and what the first of them said."""
     problems: tuple[str, ...] = ()
     """Tasks and keys that the task set left out or ignored, a line each."""
 
@@ -62,6 +69,7 @@ class RunSummary(Record):
             tokens=spent.usage.total,
             cost_usd=spent.cost_usd,
             seconds=_span([entry.started_at for entry in entries], [entry.finished_at for entry in entries]),
+            failures=_failures(run, entries),
             problems=run.config.problems,
         )
 
@@ -74,7 +82,8 @@ class RunSummary(Record):
             f"reward     {mean} (mean over the {self.scored} scored)",
             f"outcomes   {', '.join(f'{name} {number}' for name, number in self.outcomes.items()) or '-'}",
             f"spent      {clock(self.seconds)}, {count(self.tokens)} tokens, {money(self.cost_usd)}",
-            *_labelled("left out", self.problems),
+            *_labelled("failed", self.failures, more="orchard report RUN"),
+            *_labelled("left out", self.problems, more="orchard tasks list"),
             f"next       orchard report {self.run}",
         ]
         if self.finished:
@@ -83,11 +92,24 @@ class RunSummary(Record):
         return lines
 
 
-def _labelled(label: str, problems: tuple[str, ...]) -> list[str]:
+def _failures(run: Run, entries: list[Finished]) -> tuple[str, ...]:
+    """One rollout of each class is read, so that a long run costs no more than a short one."""
+    numbers = Counter(entry.error for entry in entries if entry.error)
+    first = {entry.error: entry for entry in reversed(entries)}
+    said: list[str] = []
+    for kind, number in numbers.most_common():
+        error = run.load(first[kind]).error if len(said) < SHOWN else None
+        said.append(
+            f"{kind} {number}" + (f": {clean_line(error.message.replace(_HINT, '; '), 400)}" if error else "")
+        )
+    return tuple(said)
+
+
+def _labelled(label: str, problems: tuple[str, ...], *, more: str) -> list[str]:
     """The first few, the label before the first."""
     lines = list(problems[:SHOWN])
     if len(problems) > SHOWN:
-        lines.append(f"and {len(problems) - SHOWN} more: orchard tasks list")
+        lines.append(f"and {len(problems) - SHOWN} more: {more}")
     return [f"{'' if number else label:10} {line}" for number, line in enumerate(lines)]
 
 

@@ -50,7 +50,7 @@ def list_(
             for each in tasks
         ]
         print_table(("TASK", "TAGS", "LIMIT", "INSTRUCTION"), rows)
-    err(f"{len(tasks)} tasks in {loaded.name}")
+    err(f"{len(tasks)} {'task' if len(tasks) == 1 else 'tasks'} in {loaded.name}")
     for problem in loaded.problems():
         err(clean_line(problem, 500), fg="yellow")
 

@@ -73,7 +73,7 @@ def resolve(offer: Offer, target: object) -> Any:
         raise PluginImportFailed(
             f"{offer.kind} {offer.descriptor.name!r} of {offer.source.distribution} {offer.source.version} "
             f"failed to import {target}: {type(cause).__name__}: {cause}",
-            hint=f"pip install --force-reinstall {offer.source.distribution}",
+            hint=f"mend it if it is yours; else pip install --force-reinstall {offer.source.distribution}",
         ) from cause
 
 

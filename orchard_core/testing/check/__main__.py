@@ -19,6 +19,10 @@ from orchard_core.types.check import Finding, Subject, title
 PAGE = "docs/reference/contract-suites.md"
 """Where each test is explained."""
 _MODULE = """\
+import pytest
+
+pytest.register_assert_rewrite("orchard_core.testing.suites")  # so that it is told what differed
+
 from orchard_core.testing.check.suites import suite_of
 from orchard_core.types.check import Subject
 
