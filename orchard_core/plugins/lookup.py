@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from inspect import get_annotations
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -102,7 +103,14 @@ def _load(kind: PluginKind, contract: type[T], spec: str, options: dict[str, obj
     if not isinstance(made, contract):
         raise PluginError(
             f"{kind} {name!r} of {offer.source.distribution} gave a {type(made).__name__}, which lacks "
-            f"parts of the {contract.__name__} contract",
+            f"{_missing(contract, made)} of the {contract.__name__} contract",
             hint=f"report it to the authors of {offer.source.distribution}",
         )
     return made
+
+
+def _missing(contract: type, made: object) -> str:
+    declared = {name for base in contract.__mro__ for name in (*vars(base), *get_annotations(base))}
+    return (
+        ", ".join(sorted(name for name in declared if name[0] != "_" and not hasattr(made, name))) or "parts"
+    )

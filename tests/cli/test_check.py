@@ -104,3 +104,17 @@ def test_a_broken_distribution_is_told_by_its_own_error(
     done = orchard("check", "broken", PYTHONPATH=path)
     assert done.returncode == 2
     assert "not today" in done.stderr
+
+
+def test_what_differed_is_told_and_not_only_that_an_assertion_failed(check: Check) -> None:
+    broken = failures(check("return HarnessResult(stop=StopReason.ERROR)", *ONLY_TASK))
+    assert "StopReason.ERROR" in broken["test_a_task_is_finished"]["seen"]
+
+
+def test_a_plugin_that_cannot_be_made_is_told_once(
+    orchard: Orchard, plugin_path: Callable[[str, str], str]
+) -> None:
+    path = plugin_path("oddity", HARNESS.format(act="pass").replace("capabilities =", "_ ="))
+    done = orchard("check", "harness:odd", "--sandbox", "fake", PYTHONPATH=path)
+    assert done.returncode == 1
+    assert done.stdout.count("which lacks capabilities of the Harness contract") == 1

@@ -149,6 +149,9 @@ def test_a_rollout_without_a_score_makes_the_exit_code_say_so(
     assert "1 finished, 0 scored" in done.stdout
     assert "reward     none" in done.stdout
     assert "model_failed 1" in done.stdout
+    assert "failed     ModelRejected 1: http://127.0.0.1" in done.stdout
+    assert "such model" in done.stdout
+    assert "\x1b" not in done.stdout
     told = orchard("show", "r", orchard("show", "r", "--json").stdout.split('"id": "')[1][:12]).stdout
     assert "score none, model_failed (model)" in told
     assert "such model" in told
