@@ -83,8 +83,8 @@ class ChatAssembler:
                     self._calls.setdefault(int(call.get("index") or 0), _Call()).take(call)
             elif key != "role" and isinstance(value, str):
                 self._texts.setdefault(key, []).append(value)
-            elif isinstance(value, list) and isinstance(self._others.get(key), list):
-                self._others[key] = [*self._others[key], *value]  # type: ignore[misc]
+            elif isinstance(value, list) and isinstance(held := self._others.get(key), list):
+                held.extend(value)
             elif value is not None:
                 self._others[key] = value
 

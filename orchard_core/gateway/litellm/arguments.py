@@ -25,7 +25,7 @@ PARAMETERS = frozenset(
 """What LiteLLM knows of chat completions. Anything else goes into the body as it is."""
 
 _OURS = frozenset({"model", "messages", "stream", "stream_options"})
-_ADDRESS = re.compile(r"(?!data:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_ADDRESS = re.compile(r"[\s\0]*(?!data:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
 def arguments(body: bytes) -> dict[str, Any]:
@@ -52,14 +52,19 @@ def _addresses(messages: list[dict[str, Any]]) -> Iterator[str]:
         content = message.get("content")
         for part in content if isinstance(content, list) else ():
             if isinstance(part, dict) and part.get("type") != "text":
-                yield from (text for text in _strings(part) if _ADDRESS.match(text))
+                yield from (text for text in _strings(part) if _is_address(text))
+
+
+def _is_address(text: str) -> bool:
+    """LiteLLM looks for `https:/` anywhere in the text; the data of a data URL cannot hold it."""
+    return ":/" in text or _ADDRESS.match(text) is not None
 
 
 def _strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
             yield from _strings(inner)
 
 

@@ -14,7 +14,7 @@ class Thinking:
     """The blocks of one streamed answer."""
 
     def __init__(self) -> None:
-        self._open: dict[int, dict[str, Any]] = {}
+        self._open: dict[int, list[str]] = {}
 
     def whole(self, chunk: dict[str, Any]) -> dict[str, Any]:
         """The chunk with its pieces held back, and each block in the chunk that completes it."""
@@ -32,8 +32,8 @@ class Thinking:
         if piece.get("type") != "thinking":
             return piece  # one that the vendor hid comes whole
         place = piece.get("index", 0)
-        block = self._open.setdefault(place, {"type": "thinking", "thinking": ""})
-        block["thinking"] += piece.get("thinking") or ""
+        self._open.setdefault(place, []).append(piece.get("thinking") or "")
         if not piece.get("signature"):
             return None
-        return {**self._open.pop(place), "signature": piece["signature"]}
+        text = "".join(self._open.pop(place))
+        return {"type": "thinking", "thinking": text, "signature": piece["signature"]}

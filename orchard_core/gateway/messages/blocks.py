@@ -8,7 +8,7 @@ from typing import Any
 
 from orchard_core.gateway.json_text import JsonFault, dumps
 from orchard_core.gateway.messages.images import Part, document_part, image_part
-from orchard_core.gateway.messages.reasoning import reasoning_field
+from orchard_core.gateway.messages.reasoning import FIELDS, reasoning_field
 from orchard_core.gateway.said import Recall
 
 Message = dict[str, Any]
@@ -122,7 +122,7 @@ class Turns:
     def _assistant(self, blocks: Sequence[Mapping[str, Any]]) -> Message:
         """An answer sent back is what the model gave: its text, reasoning and arguments exactly."""
         texts: list[str] = []
-        reasoning: dict[str, str] = {}
+        reasoning: dict[str, list[str]] = {}
         calls: list[Part] = []
         for block in blocks:
             match block["type"]:
@@ -132,14 +132,14 @@ class Turns:
                     name = reasoning_field(block.get("signature"))
                     if name is None:
                         self._dropped["messages.content.thinking.signature"] += 1
-                    name = name or "reasoning_content"
-                    reasoning[name] = reasoning.get(name, "") + str(block.get("thinking", ""))
+                    reasoning.setdefault(name or FIELDS[0], []).append(str(block.get("thinking", "")))
                 case "tool_use":
                     calls.append(self._call(block))
                 case kind:
                     self._dropped[f"messages.content.{kind}"] += 1
         text = self._recall.text([call["id"] for call in calls], "".join(texts))
-        message: Message = {"role": "assistant", "content": text or None if calls else text, **reasoning}
+        message: Message = {"role": "assistant", "content": text or None if calls else text}
+        message |= {name: "".join(pieces) for name, pieces in reasoning.items()}
         return {**message, "tool_calls": calls} if calls else message
 
     def _call(self, block: Mapping[str, Any]) -> Part:

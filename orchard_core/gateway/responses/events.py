@@ -33,6 +33,7 @@ class ResponseEvents:
         self._items: list[Item] = []
         self._open: Opened | None = None
         self._kind = ""
+        self._spoke = False
         self._call = -1
         self._calls: dict[int, str] = {}
         self._usage: object = None
@@ -111,7 +112,7 @@ class ResponseEvents:
     def _resume(self, kind: str) -> None:
         """Text that comes out of its order would look like another answer: a mark says that it is not."""
         self._close()
-        if any(item["type"] == "message" for item in self._items):
+        if self._spoke:
             self._switch("mark", OpenReasoning(len(self._items), Carried(joins=True)))
             self._close()
 
@@ -134,6 +135,7 @@ class ResponseEvents:
     def _switch(self, kind: str, opened: Opened) -> None:
         self._close()
         self._kind, self._open = kind, opened
+        self._spoke = self._spoke or isinstance(opened, OpenMessage)
         self._send(opened.begin())
 
     def _close(self) -> None:

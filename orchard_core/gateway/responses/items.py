@@ -24,19 +24,24 @@ def chat_messages(instructions: object, given: object, dropped: Counter[str]) ->
             thread.item(item)
     else:
         raise JsonFault("`input` must be a string or an array of items")
-    thread.settle()
-    if not thread.messages:
+    messages = thread.whole()
+    if not messages:
         raise JsonFault("`input` must not be empty")
-    return thread.messages
+    return messages
 
 
 class _Thread:
-    """Items one after the other. Those of one answer make one assistant message, until another item comes."""
+    """Items one after the other. Those of one answer make one assistant message, until another item comes.
+
+    Texts that come in pieces are gathered in lists: many pieces cost no quadratic joining.
+    """
 
     def __init__(self, dropped: Counter[str]) -> None:
-        self.messages: list[dict[str, Any]] = []
+        self._messages: list[dict[str, Any]] = []
+        self._front: list[str] = []
         self._dropped = dropped
         self._answer: dict[str, Any] | None = None
+        self._pieces: dict[str, list[str]] = {}
         self._carried: list[Carried] = []
         self._joined = False
 
@@ -54,30 +59,45 @@ class _Thread:
     def add(self, message: dict[str, Any]) -> None:
         """A whole message."""
         self.settle()
-        self.messages.append(message)
+        self._messages.append(message)
 
     def system(self, text: str) -> None:
         """Several at the front become one: many chat templates take a system message only there."""
         self.settle()
-        if len(self.messages) == 1 and self.messages[0]["role"] == "system":
-            self.messages[0]["content"] += f"\n\n{text}"
-        else:
-            self.messages.append({"role": "system", "content": text})
+        if self._front and len(self._messages) == 1:
+            self._front.append(text)
+            return
+        if not self._messages:
+            self._front.append(text)
+        self._messages.append({"role": "system", "content": text})
 
     def settle(self) -> None:
         """The answer under way is whole."""
         if self._answer is not None:
+            self._answer |= {name: "".join(pieces) for name, pieces in self._pieces.items()}
             for carried in self._carried:
                 restore(self._answer, carried)
             if self._answer != _SILENT:  # what is left of another maker's reasoning
-                self.messages.append(self._answer)
-        self._answer, self._carried, self._joined = None, [], False
+                self._messages.append(self._answer)
+        self._answer, self._pieces, self._carried, self._joined = None, {}, [], False
+
+    def whole(self) -> list[dict[str, Any]]:
+        """All messages; nothing more comes."""
+        self.settle()
+        if self._front:
+            self._messages[0]["content"] = "\n\n".join(self._front)
+        return self._messages
 
     def open(self) -> dict[str, Any]:
         """The answer under way."""
         if self._answer is None:
             self._answer = dict(_SILENT)
         return self._answer
+
+    def _say(self, name: str, text: str) -> None:
+        """A piece of one of the answer's texts."""
+        self.open()[name] = ""
+        self._pieces.setdefault(name, []).append(text)
 
     def message(self, item: Mapping[str, Any]) -> None:
         """Of any role."""
@@ -102,11 +122,10 @@ class _Thread:
         text = "".join(texts(content, "input.message.content", self._dropped))
         if self.open()["content"] is not None and text and not self._joined:
             self.settle()
-        answer = self.open()
         if text or not refusals:
-            answer["content"] = (answer["content"] or "") + text
-        if refusals:
-            answer["refusal"] = answer.get("refusal", "") + "".join(refusals)
+            self._say("content", text)
+        for refusal in refusals:
+            self._say("refusal", refusal)
 
     def reasoning(self, item: Mapping[str, Any]) -> None:
         """Begins an answer, unless it says that it goes on with one."""
@@ -119,9 +138,9 @@ class _Thread:
         elif self._answer is not None:
             self.settle()
         text = _reasoning_text(item)
-        answer, name = self.open(), carried.name if carried else Carried().name
+        self.open()
         if text:
-            answer[name] = answer.get(name, "") + text
+            self._say(carried.name if carried else Carried().name, text)
         if carried is not None:
             self._carried.append(carried)
 

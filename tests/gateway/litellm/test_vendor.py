@@ -192,6 +192,10 @@ async def test_a_harness_cannot_reach_litellms_own_settings(
         {"type": "image_url", "image_url": "https://example.com/a.png"},
         {"type": "file", "file": {"file_id": "gs://bucket/a.pdf"}},
         {"type": "video_url", "video_url": {"url": "FILE:///etc/passwd"}},
+        {"type": "image_url", "image_url": " http://169.254.169.254/latest"},
+        {"type": "image_url", "image_url": ["http://169.254.169.254/latest"]},
+        {"type": "image_url", "image_url": {"url": "data:image/png;http://169.254.169.254/latest"}},
+        {"type": "tool_result", "content": [{"type": "image", "source": {"url": "s3://bucket/a"}}]},
     ],
 )
 async def test_nothing_is_fetched_for_a_harness(
