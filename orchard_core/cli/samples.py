@@ -41,14 +41,18 @@ def samples(
         _print(report)
 
 
+_TEXTS = 6
+"""Where the columns of texts begin."""
+
+
 def _print(report: SampleReport) -> None:
     from orchard_core.cli.output import err, out, print_table
 
     threads = [_thread_cells(number, thread) for number, thread in enumerate(report.threads)]
     print_table(("THREAD", "KIND", "LABEL", "CALLS", "BESIDE"), threads)
     out()
-    head = ("CALL", "THREAD", "RELATION", "FOLLOWS", "BY", "TRAINED", "WHY", "ASKS", "SAYS")
-    print_table(head, [_call_cells(call) for call in report.calls])
+    for line in _call_lines(report):
+        out(line)
     out()
     if report.unusable:
         err(f"no training sample: {report.unusable}", fg="yellow")
@@ -59,6 +63,27 @@ def _print(report: SampleReport) -> None:
 def _thread_cells(number: int, thread: ThreadPlace) -> tuple[str, ...]:
     calls = " ".join(map(str, thread.calls))
     return str(number), thread.kind.value, thread.label.value, calls, _number(thread.beside)
+
+
+def _call_lines(report: SampleReport) -> list[str]:
+    """A table where it fits; else the three texts of a call below its numbers."""
+    import sys
+    from shutil import get_terminal_size
+
+    from orchard_core.cli.output import cells, table
+
+    head = ("CALL", "THREAD", "RELATION", "FOLLOWS", "BY", "TRAINED", "WHY", "ASKS", "SAYS")
+    rows = [_call_cells(call) for call in report.calls]
+    whole = table(head, rows, width=None)
+    width = get_terminal_size().columns
+    if not sys.stdout.isatty() or max(map(cells, whole)) < width:
+        return whole
+    first, *numbers = table(head[:_TEXTS], [row[:_TEXTS] for row in rows], width=None)
+    lines = [first]
+    for row, line in zip(rows, numbers, strict=True):
+        told = zip(head[_TEXTS:], row[_TEXTS:], strict=True)
+        lines += [line, *(f"      {name.lower():4}  {text}" for name, text in told if text)]
+    return lines
 
 
 def _call_cells(call: CallPlace) -> tuple[str, ...]:
