@@ -102,7 +102,8 @@ def _named(catalog: Catalog, subject: str) -> list[tuple[PluginKind, str]]:
         if subject == offer.source.distribution or offer.descriptor.name == head
     ]
     if not found:
-        raise UnknownPlugin(f"no plugin or distribution is named {subject!r}", hint="orchard plugins")
+        hint = "orchard plugins; a name is written KIND:NAME, such as harness:react"
+        raise UnknownPlugin(f"no plugin or distribution is named {subject!r}", hint=hint)
     return found
 
 
