@@ -31,7 +31,17 @@ USAGE_ERRORS = (
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EBADF, errno.EDQUOT})
 """What the kernel says of an output that is full or closed."""
 
+_REFUSED = frozenset({
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.ENOTDIR,
+    errno.EIO, errno.EMFILE, errno.ENFILE,
+})  # fmt: skip
+"""What it says of a path that the user may not use so."""
+
 DEBUG_VARIABLE = "ORCHARD_DEBUG"
+
+
+_LONGEST = 200
+"""Characters of a path that are shown."""
 
 
 @contextmanager
@@ -51,6 +61,12 @@ def error_border() -> Iterator[None]:
     except (typer.Exit, typer.Abort):
         raise
     except OSError as error:
+        if error.filename is not None and error.errno in _REFUSED:
+            _say(
+                f"{_name(error.filename)}: {error.strerror}",
+                "choose another path, or see who may use this one",
+            )
+            sys.exit(Exit.FAILED)
         if error.errno not in _UNWRITABLE:
             _bug(error)
         _say(f"the output cannot be written: {error.strerror}", "send it to a place with room")
@@ -68,6 +84,11 @@ def _bug(error: Exception) -> NoReturn:
         "this is a bug in Orchard or in a plugin; run the command again with --debug for the traceback",
     )
     sys.exit(Exit.BUG)
+
+
+def _name(path: object) -> str:
+    text = os.fsdecode(path) if isinstance(path, str | bytes) else str(path)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _is_usage_error(error: Exception) -> bool:

@@ -39,6 +39,7 @@ def dry(recipe: MatrixRecipe, *, as_json: bool) -> None:
         harnesses=recipe.harnesses, models=recipe.models, tasksets=recipe.tasksets, shared=recipe.shared(),
         created_at=0.0,
     )  # fmt: skip
+    recipe.options().check(plan)
     cells, code = run_async(cancelling(lambda: _checked(plan)))
     if cells is None:
         raise typer.Exit(code)

@@ -94,7 +94,9 @@ def load_recipe(path: Path, kind: type[Record] = Recipe) -> dict[str, Any]:
     if path.exists() and not path.is_file():  # a pipe would be waited for
         raise ConfigError(f"recipe {path} is not a file", hint="give the path of a YAML file")
     try:
-        fields = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        fields = yaml.safe_load(text)
+        doubled = _doubled(yaml.compose(text, Loader=yaml.SafeLoader))
     except OSError as error:
         raise ConfigError(f"recipe {path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -106,7 +108,31 @@ def load_recipe(path: Path, kind: type[Record] = Recipe) -> dict[str, Any]:
             f"recipe {path} is not a mapping of fields",
             hint=f"its fields are {', '.join(kind.model_fields)}",
         )
+    if doubled:
+        raise ConfigError(f"recipe {path} names {doubled} twice", hint="YAML would keep the last one only")
     return fields
+
+
+def _doubled(top: Any) -> str:
+    """The first key that a mapping has twice, and its line; empty: none."""
+    import yaml
+
+    todo, seen = [top], set()
+    while todo:
+        node = todo.pop()
+        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+            continue
+        seen.add(id(node))  # aliases are the same node again
+        if isinstance(node, yaml.SequenceNode):
+            todo += node.value
+            continue
+        keys = set()
+        for key, value in node.value:
+            todo.append(value)
+            if key.value in keys and isinstance(key, yaml.ScalarNode):
+                return f"{key.value!r} (line {key.start_mark.line + 1})"
+            keys.add(str(key.value))
+    return ""
 
 
 def make_recipe(fields: Mapping[str, Any], *, where: str) -> Recipe:

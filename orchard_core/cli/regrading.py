@@ -14,6 +14,7 @@ from orchard_core.cli.interrupt import cancelling, run_async
 from orchard_core.cli.output import err, out, print_json, table
 from orchard_core.cli.recipe import make_recipe
 from orchard_core.cli.resolve import stored
+from orchard_core.errors import StoreError
 from orchard_core.evals.clean import clean_line
 from orchard_core.plugins import lookup
 from orchard_core.rollout.matrix.plan import cell_directory, is_matrix, read_plan
@@ -46,9 +47,9 @@ class _Tally:
 
 def launch(root: Path, *, every: bool, concurrency: int, as_json: bool) -> None:
     """Grade, show, and print what came of it. Raises typer.Exit unless each has a new score."""
-    runs = _runs(root)
-    tally = _Tally(sum(len(to_regrade(run, every=every)) for run in runs))
-    _, code = run_async(cancelling(lambda: _all(runs, tally, every=every, concurrency=concurrency)))
+    runs, damaged = _readable(_runs(root), alone=not is_matrix(root), every=every)
+    tally = _Tally(sum(runs.values()))
+    _, code = run_async(cancelling(lambda: _all(list(runs), tally, every=every, concurrency=concurrency)))
     if as_json:
         print_json([result.model_dump(mode="json") for result in tally.results])
     else:
@@ -56,7 +57,7 @@ def launch(root: Path, *, every: bool, concurrency: int, as_json: bool) -> None:
             out(line)
     if code is not Exit.OK:
         raise typer.Exit(code)
-    if any(result.refused for result in tally.results):
+    if damaged or any(result.refused for result in tally.results):
         raise typer.Exit(Exit.UNSOUND)
 
 
@@ -65,6 +66,19 @@ def _runs(root: Path) -> list[Path]:
         return [root]
     cells = [cell_directory(root, cell.key) for cell in read_plan(root).cells]
     return [cell for cell in cells if (cell / CONFIG_NAME).is_file()]
+
+
+def _readable(runs: list[Path], *, alone: bool, every: bool) -> tuple[dict[Path, int], bool]:
+    """How many rollouts of each run there are to grade, and whether a damaged cell was passed over."""
+    found: dict[Path, int] = {}
+    for run in runs:
+        try:
+            found[run] = len(to_regrade(run, every=every))
+        except StoreError as error:
+            if alone:
+                raise
+            err(f"passed over: {error.message}", fg="yellow")
+    return found, len(found) < len(runs)
 
 
 async def _all(runs: list[Path], tally: _Tally, *, every: bool, concurrency: int) -> None:

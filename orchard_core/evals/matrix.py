@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
+from orchard_core.errors import RunNotFound, StoreError
 from orchard_core.evals.attempts import Attempts, count_attempts
 from orchard_core.evals.matrix_report import (
     Cell,
@@ -22,7 +23,7 @@ from orchard_core.evals.report import report_of
 from orchard_core.evals.transfer import transfer_table
 from orchard_core.rollout.matrix.plan import CELLS, cell_directory, is_matrix, read_plan
 from orchard_core.rollout.store.entry import Finished, Planned
-from orchard_core.rollout.store.run import CONFIG_NAME, Run, open_run
+from orchard_core.rollout.store.run import Run, open_run
 from orchard_core.rollout.store.state import RunState
 
 
@@ -54,10 +55,15 @@ def _cells(root: Path, threshold: float) -> tuple[list[Cell], list[RefusedCell]]
     for planned in read_plan(root).cells:
         key = planned.key
         directory = cell_directory(root, key)
-        if (directory / CONFIG_NAME).is_file():
+        reason = planned.refused
+        try:
             cells.append(_cell(key, open_run(directory), f"{CELLS}/{key.slug}", threshold))
-        if planned.refused or not (cells and cells[-1].key == key):
-            refused.append(RefusedCell(key=key, reason=planned.refused))
+        except RunNotFound:
+            refused.append(RefusedCell(key=key, reason=reason))
+        except StoreError as error:  # one damaged cell must not hide the others
+            refused.append(RefusedCell(key=key, reason=error.message))
+        else:
+            refused += [RefusedCell(key=key, reason=reason)] if reason else []
     return cells, refused
 
 

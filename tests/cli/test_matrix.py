@@ -137,3 +137,63 @@ def test_a_run_is_graded_again_and_compared(orchard: Orchard, tmp_path: Path) ->
     found = json.loads(orchard("runs", "diff", "a", "b", "--json").stdout)
     assert found["tasks"] == 2
     assert {item["field"] for item in found["comparison"]["config"]} >= {"model", "attempts"}
+
+
+def test_a_run_and_a_matrix_do_not_share_a_directory(orchard: Orchard, tmp_path: Path) -> None:
+    orchard("run", "workbench:1", "--model", "oracle", "--out", "r")
+    mixed = orchard("matrix", *SMALL, "--out", "r")
+    assert mixed.returncode == Exit.USAGE
+    assert "r holds a run, not a matrix" in mixed.stderr
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "matrix.json").write_text("{}")
+    mixed = orchard("run", "workbench:1", "--model", "oracle", "--out", "m")
+    assert mixed.returncode == Exit.USAGE
+    assert "m holds a matrix, not a run" in mixed.stderr
+
+
+def test_a_bound_of_something_that_is_not_in_the_matrix_is_a_slip(orchard: Orchard) -> None:
+    done = orchard("matrix", *SMALL, "--model-concurrency", "oracel=1", "--dry-run")
+    assert done.returncode == Exit.USAGE
+    assert "'oracel', which is not in the matrix" in done.stderr
+    assert "name it as the table does: oracle" in done.stderr
+
+
+def test_a_part_without_a_name_and_a_key_named_twice_are_refused(orchard: Orchard, tmp_path: Path) -> None:
+    nameless = orchard("matrix", "--harness", "", "--model", "oracle", "--taskset", "workbench:1")
+    assert nameless.returncode == Exit.USAGE
+    (tmp_path / "m.yaml").write_text("harnesses: [react]\nmodels: [oracle]\nharnesses: [cli:pi]\n")
+    doubled = orchard("matrix", "m.yaml")
+    assert doubled.returncode == Exit.USAGE
+    assert "names 'harnesses' (line 3) twice" in doubled.stderr
+
+
+def test_a_damaged_plan_and_one_of_a_newer_orchard_are_told_apart(orchard: Orchard, tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    plan = tmp_path / "m" / "matrix.json"
+    plan.write_text('{"schema_version": 1, "sha')
+    damaged = orchard("report", "m")
+    assert damaged.returncode == Exit.FAILED
+    assert "m/matrix.json is damaged" in damaged.stderr
+    assert "pydantic" not in damaged.stderr
+    plan.write_text('{"schema_version": 99}')
+    newer = orchard("matrix", "--out", "m")
+    assert newer.returncode == Exit.FAILED
+    assert "written by a newer Orchard (schema 99" in newer.stderr
+
+
+def test_one_damaged_cell_hides_no_other_from_report_matrix_and_regrade(
+    orchard: Orchard, tmp_path: Path
+) -> None:
+    orchard("matrix", *SMALL, "--model", "noisy-oracle", "--limit", "1", "--out", "m")
+    [broken] = (tmp_path / "m" / "cells").glob("*noisy*")
+    (broken / "run.json").write_text("garbage")
+    report = json.loads(orchard("report", "m", "--json").stdout)
+    assert [cell["key"]["model"] for cell in report["cells"]] == ["oracle"]
+    assert "run.json is damaged" in report["refused"][0]["reason"]
+    again = orchard("matrix", "--out", "m")
+    assert again.returncode == Exit.UNSOUND
+    assert "refused    react · noisy-oracle" in again.stdout
+    graded = orchard("regrade", "m", "--all")
+    assert graded.returncode == Exit.UNSOUND
+    assert "passed over:" in graded.stderr
+    assert "1 graded" in graded.stdout

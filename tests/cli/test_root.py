@@ -158,6 +158,13 @@ def test_an_output_without_room_is_said_and_is_no_bug() -> None:
     assert "cannot be written: No space left on device" in done.stderr
 
 
+def test_a_path_that_the_machine_refuses_is_named_and_is_no_bug(orchard: Orchard) -> None:
+    done = orchard("report", "d" * 300)
+    assert done.returncode == Exit.FAILED
+    assert "ddd…: File name too long" in done.stderr or "ddd: File name too long" in done.stderr
+    assert "bug" not in done.stderr
+
+
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     command = f"{' '.join(ARGV)} plugins | :; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(

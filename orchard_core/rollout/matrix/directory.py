@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from orchard_core.errors import ConfigError
 from orchard_core.rollout.matrix.key import CellKey
 from orchard_core.rollout.matrix.plan import (
     CELLS,
@@ -34,11 +35,13 @@ class MatrixDirectory:
     def open(cls, root: Path, wanted: MatrixPlan | None) -> Self:
         """Make it, or take it up again with what `wanted` adds; None, or no cells: with those it has.
 
-        Raises RunNotFound, RunLocked, ConfigError when `wanted` would mix two matrices.
+        Raises RunNotFound, RunLocked, ConfigError when `wanted` would mix two matrices, or a run lies there.
         """
         files = DiskFiles()
         if wanted is None or not wanted.cells:
             read_plan(root)
+        if (root / CONFIG_NAME).exists():
+            raise ConfigError(f"{root} holds a run, not a matrix", hint="choose another --out")
         files.make_dir(root / CELLS)
         lock = files.lock(root / "lock")
         try:

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from orchard_core.errors import ConfigError
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.rollout.matrix.directory import MatrixDirectory
@@ -47,7 +46,6 @@ async def run_matrix(
     StoreError when the disk fails.
     """
     options = options or MatrixOptions()
-    _check(options)
     given: dict[tuple[str, str], Any] = {}
     if provider is not None:
         part = _part("sandbox", provider, given)
@@ -62,6 +60,7 @@ async def run_matrix(
             created_at=time.time(),
         )
     with await asyncio.to_thread(MatrixDirectory.open, Path(out), wanted) as directory:
+        options.check(directory.plan)
         async with AsyncExitStack() as stack:
             run = MatrixRun(
                 directory, options, gateway=gateway or await _gateway(stack), given=given, watcher=watcher,
@@ -80,12 +79,6 @@ def _part(kind: str, item: Any, given: dict[tuple[str, str], Any]) -> MatrixPart
         return MatrixPart(name=item)
     given[kind, item.name] = item
     return MatrixPart(name=item.name)
-
-
-def _check(options: MatrixOptions) -> None:
-    bounds = (options.concurrency, *options.model_concurrency.values(), *options.harness_concurrency.values())
-    if min(bounds) < 1:
-        raise ConfigError("a matrix runs at least one rollout at once", hint="give 1 or more of each")
 
 
 async def _gateway(stack: AsyncExitStack) -> ModelGateway:

@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
-from orchard_core.errors import ConfigError, OrchardError, PluginError, SandboxUnsupported, TaskError
+from orchard_core.errors import (
+    ConfigError,
+    OrchardError,
+    PluginError,
+    RecordCorrupt,
+    RunLocked,
+    SandboxUnsupported,
+    TaskError,
+)
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
@@ -18,7 +26,7 @@ from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
 
 T = TypeVar("T")
-REFUSALS = (ConfigError, PluginError, TaskError, SandboxUnsupported)
+REFUSALS = (ConfigError, PluginError, TaskError, SandboxUnsupported, RecordCorrupt, RunLocked)
 """What keeps one cell from running and says nothing about the others."""
 
 

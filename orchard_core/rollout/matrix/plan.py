@@ -6,17 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
-from orchard_core.errors import ConfigError, RunNotFound, StoreError
+from orchard_core.errors import ConfigError, RunNotFound
 from orchard_core.rollout.config import Difference, flat
 from orchard_core.rollout.matrix.key import CellKey
 from orchard_core.rollout.settings import RolloutSettings
 from orchard_core.rollout.store.files import Files, write_whole
+from orchard_core.rollout.store.record import parse_record
+from orchard_core.rollout.store.run import PLAN_NAME
 from orchard_core.types.base import Record
 from orchard_core.types.harness import Limits
 
-PLAN_NAME = "matrix.json"
 CELLS = "cells"
 _MAY_CHANGE = ("attempts", "settings.phases.", "settings.jitter_s", "settings.verify_tries")
 
@@ -24,7 +25,7 @@ _MAY_CHANGE = ("attempts", "settings.phases.", "settings.jitter_s", "settings.ve
 class MatrixPart(Record):
     """A harness, model, task set or sandbox provider as the user named it."""
 
-    name: str
+    name: str = Field(min_length=1)
     """As in `orchard run`, such as `openai:NAME`."""
     label: str = ""
     """What the table calls it; empty: its name. Two parts of one name need labels."""
@@ -142,18 +143,12 @@ def is_matrix(root: Path) -> bool:
 
 
 def read_plan(root: Path) -> MatrixPlan:
-    """The stored plan. Raises RunNotFound, and StoreError when it cannot be read."""
+    """The stored plan. Raises RunNotFound, RecordCorrupt, StoreError for that of a newer Orchard."""
     try:
         text = (root / PLAN_NAME).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise RunNotFound(f"there is no matrix at {root}", hint="orchard matrix --out DIRECTORY") from None
-    try:
-        return MatrixPlan.model_validate_json(text)
-    except ValidationError as error:
-        raise StoreError(
-            f"{root / PLAN_NAME} is not a matrix this Orchard reads: {error}",
-            hint="pip install --upgrade orchard-core",
-        ) from None
+    return parse_record(MatrixPlan, text, path=root / PLAN_NAME)
 
 
 def write_plan(files: Files, root: Path, plan: MatrixPlan) -> None:

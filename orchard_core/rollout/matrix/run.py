@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from orchard_core.errors import OrchardError
+from orchard_core.errors import ConfigError, OrchardError
 from orchard_core.rollout.matrix.caps import Budget, MatrixCaps, MeteredGateway
 from orchard_core.rollout.matrix.directory import MatrixDirectory
 from orchard_core.rollout.matrix.key import CellKey
 from orchard_core.rollout.matrix.loading import REFUSALS, Loader
-from orchard_core.rollout.matrix.plan import MatrixShared, PlannedCell, cell_directory
+from orchard_core.rollout.matrix.plan import MatrixPlan, MatrixShared, PlannedCell, cell_directory
 from orchard_core.rollout.matrix.watching import MatrixWatcher, NobodyWatches
 from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.sampler import FixedSampler
@@ -48,6 +48,21 @@ class MatrixOptions:
     """What is started again, by whose doing the failure was."""
     strict: bool = False
     """Raise, before anything runs, the first reason why a cell cannot be run."""
+
+    def check(self, plan: MatrixPlan) -> None:
+        """Raises ConfigError for a bound below 1, or of something that the matrix does not hold."""
+        for bounds, names in (
+            (self.model_concurrency, {cell.key.model for cell in plan.cells}),
+            (self.harness_concurrency, {cell.key.harness for cell in plan.cells}),
+        ):
+            if unknown := sorted(bounds.keys() - names):
+                raise ConfigError(
+                    f"there is a bound for {unknown[0]!r}, which is not in the matrix",
+                    hint=f"name it as the table does: {', '.join(sorted(names))}",
+                )
+        every = (self.concurrency, *self.model_concurrency.values(), *self.harness_concurrency.values())
+        if min(every) < 1:
+            raise ConfigError("a matrix runs at least one rollout at once", hint="give 1 or more of each")
 
     def slots(self) -> SharedSlots:
         """The bounds, by name."""

@@ -5,34 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from orchard_core.errors import RecordCorrupt, RunNotFound, StoreError
+from orchard_core.errors import RecordCorrupt, RunNotFound
 from orchard_core.rollout.config import Difference, RunConfig, differences
 from orchard_core.rollout.store.blobs import BlobReader
 from orchard_core.rollout.store.commit import shard_path
 from orchard_core.rollout.store.entry import Finished, Planned
 from orchard_core.rollout.store.frame import unpack
 from orchard_core.rollout.store.journal import JournalReader
+from orchard_core.rollout.store.record import parse_record
 from orchard_core.rollout.store.state import RunState
 from orchard_core.types.rollout import Rollout
 
 CONFIG_NAME = "run.json"
+PLAN_NAME = "matrix.json"
+"""Lies in the directory of a matrix, which is no run."""
 
 
 def read_config(root: Path) -> RunConfig:
-    """The stored configuration. Raises RunNotFound, StoreError when it cannot be read."""
+    """The stored configuration. Raises RunNotFound, RecordCorrupt, StoreError for that of a newer Orchard."""
     try:
         text = (root / CONFIG_NAME).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise RunNotFound(f"there is no run at {root}", hint="orchard runs list") from None
-    try:
-        return RunConfig.model_validate_json(text)
-    except ValidationError as error:
-        raise StoreError(
-            f"{root / CONFIG_NAME} is not a run configuration this Orchard reads: {error}",
-            hint="pip install --upgrade orchard-core",
-        ) from None
+    return parse_record(RunConfig, text, path=root / CONFIG_NAME)
 
 
 def load_rollout(root: Path, entry: Finished) -> Rollout:
@@ -44,6 +39,8 @@ def load_rollout(root: Path, entry: Finished) -> Rollout:
             frame = stream.read(entry.length)
     except FileNotFoundError:
         raise RecordCorrupt(f"{path} is gone", hint="restore it from a copy") from None
+    except OSError as error:
+        raise RecordCorrupt(f"{path} cannot be read: {error.strerror}", hint="see who may read it") from error
     return unpack(frame, where=f"{path} at byte {entry.offset} (rollout {entry.id})")
 
 

@@ -18,7 +18,7 @@ from orchard_core.rollout.store.commit import SHARD_BYTES, Committer
 from orchard_core.rollout.store.entry import Cancelled, Dropped, Finished, Planned, Retried, Spent, Started
 from orchard_core.rollout.store.files import DiskFiles, Files, Lock, write_whole
 from orchard_core.rollout.store.recover import Recovered, recover
-from orchard_core.rollout.store.run import CONFIG_NAME, load_rollout, read_config
+from orchard_core.rollout.store.run import CONFIG_NAME, PLAN_NAME, load_rollout, read_config
 from orchard_core.rollout.store.state import RunState
 from orchard_core.rollout.store.summary import spent, summary
 from orchard_core.types.rollout import Rollout
@@ -78,6 +78,10 @@ class RunWriter:
     @classmethod
     def _open(cls, root: Path, config: RunConfig, resume: bool, files: Files, shard_bytes: int) -> Self:
         root = root.absolute()
+        if (root / PLAN_NAME).exists():
+            raise RunExists(
+                f"{root} holds a matrix, not a run", hint="name one of its cells, or choose another --out"
+            )
         above = next(parent for parent in root.parents if parent.exists())
         files.make_dir(root / "shards")
         files.make_dir(root / "blobs")
