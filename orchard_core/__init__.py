@@ -36,6 +36,7 @@ _MODULES = {
     "orchard_core.harness.external.harness": ("ExternalHarness",),
     "orchard_core.harness.external.interpreter": ("managed_python",),
     "orchard_core.harness.external.run": ("run_external",),
+    "orchard_core.harness.inside.instruction": ("instruction_argument",),
     "orchard_core.harness.inside.lines": ("json_events", "json_object"),
     "orchard_core.harness.inside.npm": ("NpmProgram",),
     "orchard_core.harness.inside.program": ("InsideLimits", "InsideProgram", "ProgramEnd", "private_home"),

@@ -36,6 +36,7 @@ from orchard_core.harness.external.environment import ExternalProgram as Externa
 from orchard_core.harness.external.harness import ExternalHarness as ExternalHarness
 from orchard_core.harness.external.interpreter import managed_python as managed_python
 from orchard_core.harness.external.run import run_external as run_external
+from orchard_core.harness.inside.instruction import instruction_argument as instruction_argument
 from orchard_core.harness.inside.lines import json_events as json_events
 from orchard_core.harness.inside.lines import json_object as json_object
 from orchard_core.harness.inside.npm import NpmProgram as NpmProgram

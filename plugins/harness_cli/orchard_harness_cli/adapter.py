@@ -39,7 +39,7 @@ class Adapter(BaseModel):
     note: str = ""
     """For people, kept with its version in every record."""
     argv: tuple[str, ...]
-    """Arguments; the instruction comes by standard input."""
+    """Arguments; the instruction comes by standard input, and by `$instruction` for one that reads none."""
     turns_argv: tuple[str, ...] = ()
     """Arguments that limit its turns; empty: it cannot."""
     mcp_argv: tuple[str, ...] = ()
@@ -55,6 +55,11 @@ class Adapter(BaseModel):
     def npm(self) -> NpmProgram:
         """Where it is from."""
         return NpmProgram(packages=self.packages, path=self.path, node=self.node)
+
+    @property
+    def instruction_in_argv(self) -> bool:
+        """It reads no standard input."""
+        return any("$instruction" in word for word in self.argv)
 
     @property
     def able(self) -> HarnessCapabilities:

@@ -24,6 +24,7 @@ from orchard_core import (
     Tool,
     ToolUse,
     install_tool_client,
+    instruction_argument,
     json_events,
     private_home,
     run_inside,
@@ -77,7 +78,10 @@ class Cli(Harness, MountsNeeded, SettingsRead):
             client = await install_tool_client(sandbox, inside, tools)
             instruction = f"{instruction.rstrip()}\n\n{client.instructions}"
         home = private_home(sandbox)
-        program = self._program(instruction, inside, home, limits, mcp=bool(tools))
+        argument, by_file = instruction_argument(instruction, home)
+        program = self._program(argument, inside, home, limits, mcp=bool(tools))
+        if self._adapter.instruction_in_argv:
+            program = replace(program, files=(*program.files, *by_file))
         argv = (*await self._adapter.npm.command(), *program.argv)
         stdin = instruction.encode("utf-8", "replace")
         program = replace(program, argv=argv, name=self._cli, cwd=task.workdir, stdin=stdin)

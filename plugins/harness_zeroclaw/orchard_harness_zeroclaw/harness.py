@@ -24,6 +24,7 @@ from orchard_core import (
     Task,
     Tool,
     ToolUse,
+    instruction_argument,
     private_home,
     reported_stop,
     run_inside,
@@ -36,8 +37,6 @@ from orchard_harness_zeroclaw.settings import AGENT, settings
 CAPABILITIES = HarnessCapabilities(tools=ToolUse.MCP, turn_limit=False)
 """It makes one call more when its own limit is reached, so turns cannot be bounded exactly."""
 _SHOWN_AT = "/opt/orchard/zeroclaw"
-_LONGEST = 96 << 10
-"""Bytes of a message; Linux takes 128 KiB in one argument."""
 _MODEL_TROUBLE = re.compile(r"API error|provider|budget_exceeded|session_closed|upstream_|\bHTTP\b")
 """What it says when its model could not be had; the gateway's own record corrects what is wrong here."""
 
@@ -75,7 +74,7 @@ class ZeroClaw(Harness, MountsNeeded):
         """Run one task. Raises HarnessError for each way in which the program fails by itself."""
         inside = await sandbox.expose_model(model)
         home = private_home(sandbox)
-        message, files = _message(task.instruction, home)
+        message, files = instruction_argument(task.instruction, home)
         config = settings(self._config, inside, task, tools=bool(tools)).encode("utf-8", "replace")
         program = InsideProgram(
             argv=(_SHOWN_AT if self._binary else "zeroclaw", "agent", "-a", AGENT, "-m", message),
@@ -84,16 +83,6 @@ class ZeroClaw(Harness, MountsNeeded):
             cwd=task.workdir,
         )
         return _result(await run_inside(sandbox, program))
-
-
-def _message(instruction: str, home: str) -> tuple[str, tuple[FileInput, ...]]:
-    """What is said to the agent; an instruction too long for an argument goes by a file."""
-    text = instruction.encode("utf-8", "replace")
-    if len(text) <= _LONGEST and b"\0" not in text:
-        # A word that begins with a dash would be taken for a flag.
-        return ("\n" if text.startswith(b"-") else "") + text.decode(), ()
-    said = f"Your task is written in the file {home}/task.md. Read all of it, then carry it out."
-    return said, (FileInput(path="task.md", content=text),)
 
 
 def _result(end: ProgramEnd) -> HarnessResult:
