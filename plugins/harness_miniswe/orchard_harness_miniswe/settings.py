@@ -18,8 +18,6 @@ _NOT_SENT = frozenset({
     "stream_options", "timeout", "tools",
 })  # fmt: skip
 """Keyword arguments of litellm that are no fields of a request, and fields that are the harness's."""
-
-
 _NAMES = "give a path, or a name it ships: mini.yaml, mini_textbased.yaml, swebench.yaml"
 
 
@@ -50,15 +48,10 @@ class Settings:
             name = self.agent.pop("agent_class", "default")
             # Nobody is there to talk to the interactive one.
             self.agent_class: Any = get_agent_class("default" if name == "interactive" else name)
-        except FileNotFoundError:
-            raise ConfigError(
-                f"mini-swe-agent has no config {config.config_file!r}, and there is no such file", hint=_NAMES
-            ) from None
         except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
-            raise ConfigError(
-                f"mini-swe-agent's config {config.config_file!r} is of no use: {error}",
-                hint=_NAMES,
-            ) from error
+            missing = isinstance(error, FileNotFoundError)
+            why = "is neither a file nor one that it ships" if missing else f"is of no use: {error}"
+            raise ConfigError(f"mini-swe-agent's config {config.config_file!r} {why}", hint=_NAMES) from error
         self.model_class = TextModel if self._in_text() else ToolModel
         self.agent["output_path"] = None  # it would be written on this machine, at each step
         asked = self.model.get("model_kwargs") or {}
