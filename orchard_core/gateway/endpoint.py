@@ -36,8 +36,7 @@ class Target:
 
 
 class Endpoint:
-    """Honours `complete` and `stream` of `orchard_core.Upstream`. `open`, `events` and `late` are for
-    dialects that do more."""
+    """Honours `complete` and `stream` of `orchard_core.Upstream`; the rest is for dialects that do more."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -52,7 +51,7 @@ class Endpoint:
             with Deadline(limit):
                 post = await self.open(request.body, request.headers)
                 try:
-                    return UpstreamReply(body=await post.response.read())
+                    return UpstreamReply(body=await self.whole(post))
                 finally:
                     post.end()
         except TimeoutError as error:
@@ -106,6 +105,10 @@ class Endpoint:
         finally:
             post.end()
 
+    async def whole(self, post: Post) -> bytes:
+        """The body of an answer in one piece."""
+        return self._redact.answer(await post.response.read())
+
     async def events(self, response: Response) -> AsyncGenerator[bytes]:
         """The data of each event, up to `[DONE]` or the end."""
         kind = response.headers.get("content-type", "")
@@ -120,7 +123,7 @@ class Endpoint:
                 if data == b"[DONE]":
                     await response.drain()
                     return
-                yield data
+                yield self._redact.answer(data)
         if not events.empty:
             raise ModelReplyMalformed(
                 f"{self._pool.name} ended its stream in the middle of an event",

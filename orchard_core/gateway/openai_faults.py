@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -25,6 +26,18 @@ class Redactor:
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
+
+    def answer(self, data: bytes) -> bytes:
+        """The same for an answer's JSON that may report an error; what reports none passes untouched."""
+        if b'"error"' not in data or _reports(data) is None:
+            return data
+        for secret in self._secrets:
+            data = data.replace(secret.encode(), b"***")
+        return data
+
+
+_reports = re.compile(rb'"error"(?!\s*:\s*null)').search
+"""Within a text of the model's, a quote is escaped."""
 
 
 def failure(response: Response, body: bytes, url: str, redact: Redactor) -> ModelError:

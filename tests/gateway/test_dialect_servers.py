@@ -10,7 +10,7 @@ import pytest
 
 from .client import Client
 from .conftest import Open
-from .dialects import Spoken, events_of
+from .dialects import Json, Spoken, events_of
 from .model_server import ModelServer, fails, resets, sends, stalls, streams
 
 
@@ -134,3 +134,27 @@ async def test_a_session_that_closes_ends_its_streams_in_their_dialect(
         await session.close()
         rest = await response.read()
     assert any("session was closed" in json.dumps(event) for event in events_of(first + rest))
+
+
+REPORTS = (
+    {"error": {"message": "no such key: vendor-secret-key", "code": "bad_key"}},
+    {"type": "error", "error": {"type": "api_error", "message": "no such key: vendor-secret-key"}},
+    {"type": "error", "code": "bad_key", "message": "no such key: vendor-secret-key"},
+    {"type": "response.failed", "response": {"error": {"message": "no such key: vendor-secret-key"}}},
+    {"status": "failed", "error": {"message": "no such key: vendor-secret-key"}},
+)
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=range(len(REPORTS)))
+@pytest.mark.parametrize("stream", [False, True])
+async def test_no_error_of_a_server_shows_the_vendor_s_key(
+    server: ModelServer, dial: Open, spoken: Spoken, report: Json, stream: bool
+) -> None:
+    """Whether it reports the error as such, in mid-stream or as a success."""
+    server.otherwise = streams(spoken.events[0], report) if stream else sends(json.dumps(report).encode())
+    session, client = await dial()
+    answer = await spoken.post(client, spoken.body(stream=stream))
+    assert "vendor-secret-key" not in answer.raw.decode()
+    trajectory = await session.close()
+    assert "vendor-secret-key" not in trajectory.model_dump_json()
+    assert trajectory.calls[0].error is not None

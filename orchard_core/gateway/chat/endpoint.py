@@ -35,7 +35,7 @@ class ChatEndpoint:
             with Deadline(limit):
                 post = await self._sent(request, asked, stream=False)
                 try:
-                    body = await post.response.read()
+                    body = await self._endpoint.whole(post)
                 finally:
                     post.end()
         except TimeoutError as error:

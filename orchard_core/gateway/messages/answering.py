@@ -7,8 +7,9 @@ from secrets import token_hex
 from typing import Any
 
 from orchard_core.gateway.json_text import dumps, loads
-from orchard_core.gateway.messages.reasoning import reasoning_of, signature_of
+from orchard_core.gateway.messages.signatures import signature_of
 from orchard_core.gateway.messages.usage import messages_report
+from orchard_core.gateway.reasoning import reasoning_of
 from orchard_core.gateway.said import as_object
 from orchard_core.gateway.usage import chat_usage
 from orchard_core.types.model import Usage
@@ -72,7 +73,8 @@ def tool_use(call: Mapping[str, Any], fallback: str) -> dict[str, Any]:
 
 
 def _content(message: Mapping[str, Any], id: str) -> Iterator[dict[str, Any]]:  # noqa: A002 - the answer's
-    for field, text in reasoning_of(message):
+    if (reasoning := reasoning_of(message)) is not None:
+        field, text = reasoning
         yield {"type": "thinking", "thinking": text, "signature": signature_of(field)}
     for text in texts_of(message):
         yield {"type": "text", "text": text}

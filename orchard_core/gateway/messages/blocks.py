@@ -8,7 +8,8 @@ from typing import Any
 
 from orchard_core.gateway.json_text import JsonFault, dumps
 from orchard_core.gateway.messages.images import Part, document_part, image_part
-from orchard_core.gateway.messages.reasoning import FIELDS, reasoning_field
+from orchard_core.gateway.messages.signatures import reasoning_field
+from orchard_core.gateway.reasoning import FIELDS
 from orchard_core.gateway.said import Recall
 
 Message = dict[str, Any]

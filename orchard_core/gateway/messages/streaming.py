@@ -19,7 +19,8 @@ from orchard_core.gateway.messages.events import (
     message_start,
 )
 from orchard_core.gateway.messages.faults import messages_failed
-from orchard_core.gateway.messages.reasoning import reasoning_of, signature_of
+from orchard_core.gateway.messages.signatures import signature_of
+from orchard_core.gateway.reasoning import reasoning_of
 from orchard_core.gateway.usage import chat_usage
 from orchard_core.types.model import Usage
 
@@ -65,8 +66,8 @@ class MessagesEvents:
         if choice.get("finish_reason"):
             self._last = choice
         delta = choice.get("delta") or {}
-        for name, text in reasoning_of(delta):
-            self._reasoning = name
+        if (reasoning := reasoning_of(delta)) is not None:
+            self._reasoning, text = reasoning
             yield from self._piece("thinking", text)
         for text in texts_of(delta):
             yield from self._piece("text", text)

@@ -8,8 +8,9 @@ from typing import Any
 
 from orchard_core.errors import ModelReplyMalformed
 from orchard_core.gateway.json_text import JsonFault, dumps, loads
+from orchard_core.gateway.reasoning import reasoning_of
 from orchard_core.gateway.responses import made
-from orchard_core.gateway.responses.carried import REASONING, Carried, flat, remainder
+from orchard_core.gateway.responses.carried import Carried, flat, remainder
 from orchard_core.gateway.responses.items import chat_messages
 from orchard_core.gateway.responses.made import Item, new_id, tool_of
 
@@ -35,9 +36,9 @@ def output_items(message: dict[str, Any], notes: Mapping[str, object]) -> list[I
     calls = [called(call, place) for place, call in enumerate(message.get("tool_calls") or ())]
     message = {**message, "tool_calls": calls}
     items: list[Item] = []
-    name = next((name for name in REASONING if isinstance(message.get(name), str) and message[name]), None)
-    if name is not None:
-        items.append(made.reasoning(new_id("rs"), message[name], Carried(name=name)))
+    if (reasoning := reasoning_of(message)) is not None:
+        name, thought = reasoning
+        items.append(made.reasoning(new_id("rs"), thought, Carried(name=name)))
     text, refusal = flat(message.get("content")), message.get("refusal")
     parts = [made.part(text)] if text else []
     if isinstance(refusal, str) and refusal:

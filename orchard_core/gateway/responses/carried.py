@@ -11,19 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchard_core.gateway.json_text import JsonFault, dumps_ascii, loads
+from orchard_core.gateway.reasoning import FIELDS
 
 MARK = "orchard:"
 """What stands before it: reasoning of another maker begins otherwise."""
-
-REASONING = ("reasoning_content", "reasoning")
-"""Names under which chat servers give reasoning; the first is the usual one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
     """The remainder of one chat message."""
 
-    name: str = REASONING[0]
+    name: str = FIELDS[0]
     """Field of the chat message that holds the item's text."""
     joins: bool = False
     """The item goes on with the message before it, instead of beginning a new one."""
@@ -36,7 +34,7 @@ class Carried:
 def write(carried: Carried) -> str:
     """As text."""
     said: dict[str, object] = {}
-    if carried.name != REASONING[0]:
+    if carried.name != FIELDS[0]:
         said["name"] = carried.name
     if carried.joins:
         said["joins"] = True
@@ -57,8 +55,8 @@ def read(text: object) -> Carried | None:
         return None
     if not isinstance(said, dict):
         return None
-    name, rest, calls = said.get("name", REASONING[0]), said.get("rest", {}), said.get("calls", {})
-    if name not in REASONING or not isinstance(rest, dict) or not isinstance(calls, dict):
+    name, rest, calls = said.get("name", FIELDS[0]), said.get("rest", {}), said.get("calls", {})
+    if name not in FIELDS or not isinstance(rest, dict) or not isinstance(calls, dict):
         return None
     rest.pop("role", None)
     return Carried(name=name, joins=said.get("joins") is True, rest=rest, calls=calls)

@@ -9,9 +9,10 @@ from orchard_core.errors import ModelReplyMalformed
 from orchard_core.gateway.chat.stream import ChatAssembler
 from orchard_core.gateway.faults import Fault
 from orchard_core.gateway.json_text import JsonFault, dumps, loads
+from orchard_core.gateway.reasoning import reasoning_of
 from orchard_core.gateway.responses import made
 from orchard_core.gateway.responses.answer import rest
-from orchard_core.gateway.responses.carried import REASONING, Carried
+from orchard_core.gateway.responses.carried import Carried
 from orchard_core.gateway.responses.made import Item, new_id, tool_of
 from orchard_core.gateway.responses.opened import Event, OpenCall, Opened, OpenMessage, OpenReasoning
 from orchard_core.gateway.sse import framed
@@ -89,9 +90,8 @@ class ResponseEvents:
         self._send([("response.in_progress", {"response": self._response()})])
 
     def _delta(self, delta: Mapping[str, Any]) -> None:
-        name = next((name for name in REASONING if delta.get(name)), None)
-        if name is not None:
-            self._reasoning(name, delta[name])
+        if (reasoning := reasoning_of(delta)) is not None:
+            self._reasoning(*reasoning)
         for kind in ("content", "refusal"):
             piece = delta.get(kind)
             if isinstance(piece, str) and piece:
