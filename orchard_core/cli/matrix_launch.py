@@ -21,7 +21,7 @@ from orchard_core.cli.recipe import to_yaml
 from orchard_core.errors import ConfigError
 from orchard_core.evals.matrix import build_matrix
 from orchard_core.rollout.matrix.front import run_matrix
-from orchard_core.rollout.matrix.plan import PLAN_NAME
+from orchard_core.rollout.matrix.plan import is_matrix
 from orchard_core.rollout.stop import Stop
 
 
@@ -78,7 +78,7 @@ async def _execute(recipe: MatrixRecipe, directory: Path, display: Display, stop
 
 def _check_writable(root: Path) -> None:
     """Raises ConfigError where the matrix directory could not be made."""
-    if (root / PLAN_NAME).is_file():
+    if is_matrix(root):
         return
     try:
         root.mkdir(parents=True, exist_ok=True)

@@ -55,6 +55,7 @@ def report(
     pass@1 and pass@k with confidence intervals, paired differences, outcomes, turns, tokens, cost, time. It
     works while a run is going on. The HTML needs no network and can be shared as it is.
     """
+    check_threshold(threshold)
     form = _format(output, as_html=as_html, as_json=as_json)
     if form is Format.HTML:
         target = output or _beside(paths)
@@ -78,6 +79,14 @@ def _emit(text: str, output: Path | None) -> None:
     err(f"wrote {output}")
 
 
+def check_threshold(threshold: float) -> None:
+    """Raises BadParameter for what no score can be held against."""
+    import math
+
+    if not math.isfinite(threshold):
+        raise typer.BadParameter("is not a number", param_hint="--threshold")
+
+
 def _format(output: Path | None, *, as_html: bool, as_json: bool) -> Format:
     if as_html and as_json:
         raise typer.BadParameter("--html writes JSON, too: leave --json out", param_hint="--html")
@@ -96,9 +105,13 @@ def _beside(paths: Sequence[Path]) -> Path:
 
 def _write_page(paths: Sequence[Path], target: Path, *, threshold: float, trajectories: bool) -> None:
     from orchard_core.cli.output import err
-    from orchard_core.evals.html.files import write_html, write_text
+    from orchard_core.evals.html.files import check_target, write_html, write_text
     from orchard_core.evals.html.svg import INSTALL, can_draw
 
+    if target.suffix.lower() not in {".html", ".htm"}:
+        raise typer.BadParameter(f"{target} does not end in .html", param_hint="--output")
+    for suffix in (".json", ".md"):
+        check_target(target.with_suffix(suffix))
     found = matrix(paths, threshold=threshold)
     written = write_html(found, target, trajectories=trajectories)
     write_text(target.with_suffix(".json"), found.model_dump_json(indent=1) + "\n")

@@ -119,10 +119,12 @@ def diff(
     from shutil import get_terminal_size
 
     from orchard_core.cli.output import out, print_json
+    from orchard_core.cli.report import check_threshold
     from orchard_core.cli.runs_diff import diff_lines
     from orchard_core.evals.diff import diff_runs
     from orchard_core.rollout.store.run import open_run
 
+    check_threshold(threshold)
     found = diff_runs(open_run(left), open_run(right), threshold=threshold)
     if as_json:
         print_json(found.model_dump(mode="json"))

@@ -101,7 +101,7 @@ def test_a_yaml_file_gives_what_the_flags_give_and_prints_back(orchard: Orchard,
     assert "would run 8 rollouts, 8 at once" in dry.stdout
     (tmp_path / "m.yaml").write_text(yaml.safe_dump(recipe | {"modles": ["x"]}))
     wrong = orchard("matrix", "m.yaml", "--dry-run")
-    assert "there is no field 'modles'; did you mean 'models'?" in wrong.stderr
+    assert "unknown field 'modles'; did you mean 'models'?" in wrong.stderr
 
 
 def test_ctrl_c_stops_in_order_and_the_rest_is_run_later(orchard: Orchard, tmp_path: Path) -> None:
@@ -197,3 +197,34 @@ def test_one_damaged_cell_hides_no_other_from_report_matrix_and_regrade(
     assert graded.returncode == Exit.UNSOUND
     assert "passed over:" in graded.stderr
     assert "1 graded" in graded.stdout
+
+
+def test_a_report_overwrites_neither_run_nor_matrix_nor_a_device(orchard: Orchard, tmp_path: Path) -> None:
+    orchard("matrix", *SMALL, "--limit", "1", "--out", "m")
+    plan = tmp_path / "m" / "matrix.json"
+    before = plan.read_bytes()
+    for name in ("matrix.json", "matrix.html", "run.html", "journal.jsonl"):
+        done = orchard("report", "m", "-o", f"m/{name}")
+        assert done.returncode == Exit.USAGE, name
+        assert "could overwrite a run or a matrix" in done.stderr
+    assert plan.read_bytes() == before
+    assert orchard("report", "m", "--html", "-o", "x.json").returncode == Exit.USAGE
+    (tmp_path / "link").symlink_to("/dev/null")
+    assert orchard("report", "m", "-o", "link").returncode == Exit.OK
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_a_threshold_that_is_no_number_is_refused(orchard: Orchard) -> None:
+    for args in (("report", "m"), ("runs", "diff", "a", "b")):
+        done = orchard(*args, "--threshold", "nan")
+        assert done.returncode == Exit.USAGE
+        assert "is not a number" in done.stderr
+
+
+def test_a_matrix_in_the_place_of_a_run_is_called_one(orchard: Orchard, tmp_path: Path) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "matrix.json").write_text("{}")
+    done = orchard("runs", "diff", "m", "m")
+    assert done.returncode == Exit.USAGE
+    assert "m is a matrix" in done.stderr
+    assert "m/cells/" in done.stderr

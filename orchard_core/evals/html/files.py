@@ -15,8 +15,11 @@ from orchard_core.evals.html.rollout_page import render_rollout
 from orchard_core.evals.html.svg import can_draw
 from orchard_core.evals.html.view import anchors, show_command
 from orchard_core.evals.matrix_report import Cell, MatrixReport, RolloutLine
-from orchard_core.rollout.store.run import open_run
+from orchard_core.rollout.store.run import CONFIG_NAME, PLAN_NAME, open_run
 from orchard_core.rollout.store.state import RunState
+
+_OURS = frozenset({CONFIG_NAME, PLAN_NAME, "journal.jsonl", "lock"})
+"""Names of what a run or a matrix is made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +73,14 @@ def _finished(number: int, cell: Cell, state: RunState) -> Iterator[tuple[str, R
 
 
 def write_text(path: Path, text: str) -> None:
-    """Whole or not at all. Lone surrogates become question marks. Raises ConfigError."""
+    """Whole or not at all; into a device or a pipe as it is. Lone surrogates become question marks.
+
+    Raises ConfigError.
+    """
+    check_target(path)
+    if path.exists() and not path.is_file():
+        return _write_into(path, text)
+    path = path.resolve()  # a link stays a link
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,4 +89,23 @@ def write_text(path: Path, text: str) -> None:
     except OSError as error:
         with suppress(OSError):
             beside.unlink()
-        raise ConfigError(f"the report cannot be written: {error}", hint="choose another --output") from error
+        raise _unwritten(error) from error
+
+
+def check_target(path: Path) -> None:
+    """Raises ConfigError where a report would take the place of what a run or a matrix is made of."""
+    if path.name in _OURS:
+        raise ConfigError(
+            f"a report named {path} could overwrite a run or a matrix", hint="choose another --output"
+        )
+
+
+def _write_into(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise _unwritten(error) from error
+
+
+def _unwritten(error: OSError) -> ConfigError:
+    return ConfigError(f"the report cannot be written: {error}", hint="choose another --output")

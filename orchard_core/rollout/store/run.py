@@ -26,6 +26,8 @@ def read_config(root: Path) -> RunConfig:
     try:
         text = (root / CONFIG_NAME).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
+        if (root / PLAN_NAME).is_file():
+            raise RunNotFound(f"{root} is a matrix", hint=f"name one of its runs, in {root}/cells/") from None
         raise RunNotFound(f"there is no run at {root}", hint="orchard runs list") from None
     return parse_record(RunConfig, text, path=root / CONFIG_NAME)
 
