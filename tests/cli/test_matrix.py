@@ -228,3 +228,13 @@ def test_a_matrix_in_the_place_of_a_run_is_called_one(orchard: Orchard, tmp_path
     assert done.returncode == Exit.USAGE
     assert "m is a matrix" in done.stderr
     assert "m/cells/" in done.stderr
+
+
+def test_a_plan_that_the_disk_does_not_take_is_named_with_what_to_do(
+    orchard: Orchard, tmp_path: Path
+) -> None:
+    (tmp_path / "m" / "matrix.json").mkdir(parents=True)
+    done = orchard("matrix", *SMALL, "--out", "m")
+    assert done.returncode == Exit.FAILED
+    assert "m/matrix.json cannot be written: Is a directory" in done.stderr
+    assert "go on with: orchard matrix --out m" in done.stderr

@@ -8,7 +8,7 @@ from typing import Self
 
 from pydantic import Field, JsonValue
 
-from orchard_core.errors import ConfigError, RunNotFound
+from orchard_core.errors import ConfigError, RunNotFound, StoreError
 from orchard_core.rollout.config import Difference, flat
 from orchard_core.rollout.matrix.key import CellKey
 from orchard_core.rollout.settings import RolloutSettings
@@ -152,8 +152,14 @@ def read_plan(root: Path) -> MatrixPlan:
 
 
 def write_plan(files: Files, root: Path, plan: MatrixPlan) -> None:
-    """Store it, whole or not at all."""
-    write_whole(files, root / PLAN_NAME, plan.model_dump_json(indent=2).encode())
+    """Store it, whole or not at all. Raises StoreError when the disk fails."""
+    try:
+        write_whole(files, root / PLAN_NAME, plan.model_dump_json(indent=2).encode())
+    except OSError as error:
+        raise StoreError(
+            f"{root / PLAN_NAME} cannot be written: {error.strerror}",
+            hint=f"mend that, then go on with: orchard matrix --out {root}",
+        ) from error
 
 
 def shared_differences(left: MatrixShared, right: MatrixShared) -> list[Difference]:
