@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import typer
@@ -11,6 +12,9 @@ from typer.main import get_group
 from orchard_core.cli.border import error_border
 from orchard_core.cli.output import err
 from orchard_core.evals.clean import clean_line
+
+_TYPE = re.compile(r" <(?:list\[)?([\w|]+)(?: range)?\]?>")
+_WORDS = {"str": "TEXT", "int": "NUMBER", "float": "NUMBER"}
 
 
 class _CheapHelp:
@@ -81,6 +85,19 @@ class OrchardGroup(_CheapHelp, TyperGroup):
 class SectionedCommand(_CheapHelp, TyperCommand):
     """A command whose options stand in the sections that their help panels name."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What is needed stands bare, `RUN`; Typer would write `{RUN}`."""
+        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments; what is wrong with them is told without pydantic's words."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if _says_value_error(error):
+                error.message = error.message.replace("Value error, ", "")  # type: ignore[attr-defined]
+            raise
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments and options, a section for each panel."""
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -90,7 +107,17 @@ class SectionedCommand(_CheapHelp, TyperCommand):
                 continue
             panel = getattr(param, "rich_help_panel", None)
             default = "Arguments" if param.param_type_name == "argument" else "Options"
-            sections.setdefault(str(panel or default), []).append(record)
+            sections.setdefault(str(panel or default), []).append((_in_words(param, record[0]), record[1]))
         for title, rows in sections.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+def _in_words(param: Any, name: str) -> str:
+    """`--limit NUMBER` instead of `--limit <int>`; an argument's name says what it is."""
+    argument = param.param_type_name == "argument"
+    return _TYPE.sub("" if argument else lambda found: f" {_WORDS.get(found[1], found[1].upper())}", name)
+
+
+def _says_value_error(error: Exception) -> bool:
+    return "Value error, " in str(getattr(error, "message", ""))

@@ -9,7 +9,8 @@ from orchard_core.cli import run_flags as flag
 def matrix(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     source: own.Source = "", harness: own.Harness = None, model: own.Model = None,
     taskset: own.Taskset = None, base_url: flag.BaseUrl = None, sandbox: flag.Sandbox = None,
-    task: flag.Task = None, limit: flag.Limit = None, harness_option: own.HarnessOption = None,
+    harness_config: own.HarnessConfig = None, task: flag.Task = None, limit: flag.Limit = None,
+    harness_option: own.HarnessOption = None,
     model_option: own.ModelOption = None, taskset_option: own.TasksetOption = None,
     sandbox_option: flag.SandboxOption = None, attempts: flag.Attempts = None,
     concurrency: flag.Concurrency = None, model_concurrency: own.ModelConcurrency = None,
@@ -32,7 +33,8 @@ def matrix(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     from orchard_core.cli.matrix_resolve import resolved
 
     flags = own.MatrixFlags(
-        harnesses=own.PartFlags(names=harness, options=harness_option, flag="--harness"),
+        harnesses=own.PartFlags(names=harness, options=harness_option, flag="--harness",
+                                config_file=harness_config),
         models=own.PartFlags(names=model, options=model_option, flag="--model", base_url=base_url),
         tasksets=own.PartFlags(names=taskset, options=taskset_option, flag="--taskset"),
         sandbox=sandbox, sandbox_option=sandbox_option, retry_failed=retry_failed,

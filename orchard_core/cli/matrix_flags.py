@@ -15,7 +15,7 @@ _WHAT, _HOW, _TOTAL = "What to run", "How to run it", "Bounds over the whole mat
 CLASSES = ("infrastructure", "model", "harness")
 
 Source = Annotated[
-    str, typer.Argument(metavar="[MATRIX.yaml]", help="A YAML recipe of a matrix.", show_default=False)
+    str, typer.Argument(metavar="MATRIX.yaml", help="A YAML recipe of a matrix.", show_default=False)
 ]
 Names = list[str] | None
 Harness = Annotated[Names, typer.Option(help="A harness, such as react. Repeatable.", rich_help_panel=_WHAT)]
@@ -24,6 +24,14 @@ Model = Annotated[
 ]
 Taskset = Annotated[
     Names, typer.Option(help="A task set, such as workbench:20. Repeatable.", rich_help_panel=_WHAT)
+]
+HarnessConfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Configuration of the harnesses named here, such as swebench.yaml for miniswe.",
+        rich_help_panel=_WHAT,
+    ),
 ]
 HarnessOption = Annotated[
     Names,
@@ -91,12 +99,16 @@ class PartFlags:
     """Such as `--harness`."""
     base_url: str | None = None
     """--base-url, for models."""
+    config_file: str | None = None
+    """--harness-config, for harnesses."""
 
     def parts(self) -> list[dict[str, Any]] | None:
         """As recipe fields; None when none was named. Raises ConfigError for options of nothing."""
         options = key_values(self.options or (), f"{self.flag}-option")
         if self.base_url is not None:
             options["base_url"] = self.base_url
+        if self.config_file is not None:
+            options["config_file"] = self.config_file
         if self.names:
             return [{"name": name, "options": options} for name in self.names]
         if options:

@@ -20,8 +20,17 @@ class NewKind(StrEnum):
 
 
 def new(
-    kind: Annotated[NewKind, typer.Argument(help="What to begin.", show_default=False)],
-    name: Annotated[str, typer.Argument(help="Its name, such as my-loop.", show_default=False)],
+    kind: Annotated[
+        NewKind,
+        typer.Argument(
+            metavar="KIND",
+            help="What to begin: harness, sandbox, reward, trainer or taskset.",
+            show_default=False,
+        ),
+    ],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Its name, such as my-loop.", show_default=False)
+    ],
     into: Annotated[Path, typer.Option(help="Directory to make it in.")] = Path(),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

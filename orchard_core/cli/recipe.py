@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import Field, JsonValue, ValidationError, field_validator
 
 from orchard_core.errors import ConfigError
+from orchard_core.plugins.invalid import wrong
 from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.settings import RolloutSettings
 from orchard_core.types.base import Record
@@ -146,21 +147,9 @@ def checked(kind: type[R], fields: Mapping[str, Any], *, where: str, command: st
         return kind.model_validate(fields)
     except ValidationError as error:
         raise ConfigError(
-            f"{where}: {'; '.join(_told(item, kind) for item in error.errors(include_url=False))}",
+            f"{where}: {wrong(error, kind, noun='field')}",
             hint=f"{command} --help lists the flags; --print-config shows a whole recipe",
         ) from error
-
-
-def _told(item: Any, kind: type[Record]) -> str:
-    from difflib import get_close_matches
-
-    name = ".".join(str(part) for part in item["loc"])
-    if item["type"] == "missing":
-        return f"{name} is missing"
-    if item["type"] == "extra_forbidden":
-        close = get_close_matches(name, list(kind.model_fields), n=1)
-        return f"there is no field {name!r}" + (f"; did you mean {close[0]!r}?" if close else "")
-    return f"{name}: {item['msg'].removeprefix('Value error, ')}"
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

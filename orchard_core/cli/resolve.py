@@ -40,6 +40,8 @@ def resolved(flags: Flags, *, resume: bool) -> Recipe:
         where = str(flags.recipe_path)
         base = merged(base, load_recipe(flags.recipe_path))
     fields = merged(base, given)
+    if fields.keys() - Recipe.model_fields.keys():
+        return make_recipe(fields, where=where)  # it tells what is misspelt, which is why another is missing
     if not fields.get("taskset"):
         raise ConfigError(
             "no task set was named",

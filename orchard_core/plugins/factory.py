@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orchard_core.errors import (
     ConfigError,
@@ -16,11 +16,9 @@ from orchard_core.errors import (
     UnknownPlugin,
 )
 from orchard_core.plugins.catalog import Catalog, Offer
+from orchard_core.plugins.invalid import wrong
 from orchard_core.plugins.known import KNOWN
 from orchard_core.types.plugin import PluginKind
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
 
 
 def find(catalog: Catalog, kind: PluginKind, name: str) -> Offer:
@@ -110,17 +108,9 @@ def _validated(offer: Offer, config: Any, values: Mapping[str, object]) -> objec
                 hint=f"write {offer.descriptor.name}:{argument.upper()}",
             ) from cause
         raise ConfigError(
-            f"{offer.kind} {offer.descriptor.name!r} does not take these options: {invalid(cause)}",
-            hint=f"its options are {', '.join(config.model_fields)}",
+            wrong(cause, config, noun="option", of=f" of {offer.kind} {offer.descriptor.name}"),
+            hint=f"it takes: {', '.join(config.model_fields)}",
         ) from cause
-
-
-def invalid(cause: ValidationError) -> str:
-    """What pydantic found, on one line, without its links."""
-    return "; ".join(
-        f"{'.'.join(str(part) for part in item['loc']) or 'options'}: {item['msg']}"
-        for item in cause.errors(include_url=False)
-    )
 
 
 def _brings(distribution: str, kind: PluginKind, name: str) -> bool:

@@ -17,7 +17,8 @@ from orchard_core.errors import ConfigError, PluginError
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins.catalog import Catalog
-from orchard_core.plugins.factory import find, invalid, make
+from orchard_core.plugins.factory import find, make
+from orchard_core.plugins.invalid import wrong
 from orchard_core.plugins.manager import installed
 from orchard_core.reward.contract import Reward
 from orchard_core.sandbox.contract import Sandbox, SandboxProvider
@@ -91,8 +92,8 @@ def _spec(fields: dict[str, Any]) -> SandboxSpec:
         return SandboxSpec(**fields)
     except ValidationError as cause:
         raise ConfigError(
-            f"these are not sandbox options: {invalid(cause)}",
-            hint=f"they are {', '.join(SandboxSpec.model_fields)}",
+            wrong(cause, SandboxSpec, noun="option", of=" of a sandbox"),
+            hint=f"it takes: {', '.join(SandboxSpec.model_fields)}",
         ) from cause
 
 

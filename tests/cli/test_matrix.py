@@ -104,6 +104,12 @@ def test_a_yaml_file_gives_what_the_flags_give_and_prints_back(orchard: Orchard,
     assert "unknown field 'modles'; did you mean 'models'?" in wrong.stderr
 
 
+def test_harnesses_take_a_configuration_of_their_own_by_a_flag_as_in_a_run(orchard: Orchard) -> None:
+    printed = orchard("matrix", *SMALL, "--harness-config", "own.yaml", "--print-config")
+    parts = yaml.safe_load(printed.stdout)["harnesses"]
+    assert [part["options"] for part in parts] == [{"config_file": "own.yaml"}] * len(parts)
+
+
 def test_ctrl_c_stops_in_order_and_the_rest_is_run_later(orchard: Orchard, tmp_path: Path) -> None:
     running = subprocess.Popen(
         [*ARGV, "matrix", *SMALL, "--attempts", "6", "--concurrency", "1", "--out", "m"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,8 +38,27 @@ def test_a_key_that_is_both_value_and_group_is_refused() -> None:
 
 
 def test_a_misspelt_field_is_named_with_the_closest_right_one() -> None:
-    with pytest.raises(ConfigError, match="no field 'atempts'; did you mean 'attempts'"):
+    with pytest.raises(ConfigError, match="unknown field 'atempts'; did you mean 'attempts'"):
         make_recipe({"taskset": "t", "model": "m", "atempts": 3}, where="r.yaml")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"taskset": "t", "modle": "m"},
+            "r.yaml: unknown field 'modle'; did you mean 'model'?; field 'model'",
+        ),
+        (
+            {"taskset": "t", "model": "m", "limits": {"turnz": 3}},
+            "unknown field 'limits.turnz'; did you mean 'limits.turns'?",
+        ),
+    ],
+)
+def test_what_is_misspelt_is_told_before_what_is_missing_for_it(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        make_recipe(fields, where="r.yaml")
+    assert said in raised.value.message
 
 
 def test_a_recipe_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
@@ -49,7 +69,7 @@ def test_a_recipe_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_wrong_value_names_its_field_and_file() -> None:
-    with pytest.raises(ConfigError, match=r"r\.yaml: attempts: Input should be greater than or equal to 1"):
+    with pytest.raises(ConfigError, match=r"r\.yaml: field 'attempts' should be greater than or equal to 1"):
         make_recipe({"taskset": "t", "model": "m", "attempts": 0}, where="r.yaml")
 
 

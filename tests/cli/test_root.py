@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -73,13 +74,18 @@ def test_without_a_command_the_help_is_shown_and_the_code_says_usage(orchard: Or
         (["run", "nosuch:1", "--model", "oracle"], "nosuch"),
         (["run", "workbench:1", "--model", "oracle", "--harness", "reakt"], "did you mean 'react'"),
         (["run", "missing.yaml"], "recipe missing.yaml cannot be read: No such file or directory\n"),
-        (["run", "workbench:1", "--model", "oracle", "--max-turns", "0"], "limits.turns: Input should be"),
-        (["run", "workbench:1", "--model", "oracle", "--max-cost", "-1"], "limits.cost_usd: Input should be"),
-        (["run", "workbench:1", "--model", "oracle", "--timeout", "-1"], "limits.wall_clock_s: Input should"),
+        (["run", "workbench:1", "--model", "oracle", "--max-turns", "0"], "'limits.turns' should be"),
+        (["run", "workbench:1", "--model", "oracle", "--max-cost", "-1"], "'limits.cost_usd' should be"),
+        (["run", "workbench:1", "--model", "oracle", "--timeout", "-1"], "'limits.wall_clock_s' should"),
         (
             ["run", "workbench:1", "--model", "oracle", "--out", "/dev/null/x"],
             "/dev/null/x cannot be made: Not",
         ),
+        (
+            ["run", "workbench:1", "--model", "oracle", "--harness-option", "malformd_limit=3"],
+            "unknown option 'malformd_limit' of harness react; did you mean 'malformed_limit'?",
+        ),
+        (["new", "harnes", "x"], "'harnes' is not one of 'harness'"),
         (["run", "--resume"], "--resume needs the run"),
         (["run", "--resume", "--out", "nowhere"], "there is no run at nowhere"),
         (["show", "nowhere"], "there is no run at nowhere"),
@@ -94,6 +100,25 @@ def test_a_wrong_command_says_what_is_wrong_on_stderr(orchard: Orchard, args: li
     assert said in done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
+    assert "Value error" not in done.stderr
+    assert "Extra inputs" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("show", "RUN [ROLLOUT]"),
+        ("samples", "RUN ROLLOUT"),
+        ("report", "PATH..."),
+        ("matrix", "[MATRIX.yaml]"),
+        ("new", "KIND NAME"),
+        ("check", "PLUGIN..."),
+    ],
+)
+def test_help_is_in_plain_words_not_in_those_of_types(orchard: Orchard, command: str, usage: str) -> None:
+    told = orchard(command, "--help").stdout
+    assert told.startswith(f"Usage: orchard {command} [OPTIONS] {usage}\n")
+    assert not set("{}<") & set(told)
 
 
 def test_an_error_is_one_message_and_one_hint(boom: Orchard) -> None:
@@ -156,6 +181,14 @@ def test_an_output_without_room_is_said_and_is_no_bug() -> None:
         )
     assert done.returncode == Exit.FAILED
     assert "cannot be written: No space left on device" in done.stderr
+
+
+def test_what_a_plugin_prints_on_import_is_not_in_the_output(
+    orchard: Orchard, plugin_path: Callable[[str, str], str]
+) -> None:
+    done = orchard("plugins", "--json", PYTHONPATH=plugin_path("chatty", 'print("hello")\n'))
+    json.loads(done.stdout)
+    assert "hello" in done.stderr
 
 
 def test_a_path_that_the_machine_refuses_is_named_and_is_no_bug(orchard: Orchard) -> None:

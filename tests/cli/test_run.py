@@ -256,3 +256,12 @@ def test_a_harness_s_own_configuration_is_an_option_of_it(orchard: Orchard) -> N
     twice = orchard(*asked, "--harness-option", "config_file=other.yaml")
     assert twice.returncode == Exit.USAGE
     assert "--harness-config and --harness-option config_file= differ" in twice.stderr
+
+
+def test_a_misspelt_field_of_a_recipe_is_told_and_not_that_a_model_is_missing(
+    orchard: Orchard, tmp_path: Path
+) -> None:
+    (tmp_path / "r.yaml").write_text("taskset: workbench:1\nmodle: oracle\n")
+    done = orchard("run", "r.yaml")
+    assert done.returncode == Exit.USAGE
+    assert done.stderr.startswith("error: r.yaml: unknown field 'modle'; did you mean 'model'?")
