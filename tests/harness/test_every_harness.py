@@ -82,7 +82,7 @@ async def test_turns_truncate_it_or_are_refused(driven: Driven, tmp_path: Path) 
 @each
 async def test_time_ends_it_and_what_it_started(driven: Driven, tmp_path: Path) -> None:
     async with theatre(driven, tmp_path) as stage:
-        rollout = await stage.play("sleep 4000", limits=Limits(wall_clock_s=15))
+        rollout = await stage.play(*["sleep 4000"] * 9, limits=Limits(wall_clock_s=15))
     assert (rollout.outcome, rollout.attribution) == (Outcome.TIMED_OUT, Attribution.AGENT), rollout.error
     agent = agent_phase(rollout)
     assert 15 <= agent.duration_s < 45
@@ -106,7 +106,7 @@ async def test_rollouts_side_by_side_see_nothing_of_each_other(driven: Driven, t
     ), "they ran at the same time"
     for name, other in (("alpha", "beta"), ("beta", "alpha")):
         assert f"{name}-planted" in seen[name]
-        assert other not in seen[name]
+        assert f"{other}-planted" not in seen[name]
     holders = sorted(name for names in keys.values() for name in names)
     assert holders == (sorted(seen) if driven.inside else []), "a key is seen by its own rollout at most"
 
