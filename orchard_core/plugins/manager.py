@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stdout
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
@@ -100,7 +102,8 @@ class Plugins:
 
     def _add(self, entry: EntryPoint, source: Source) -> None:
         try:
-            plugin = entry.load()
+            with redirect_stdout(sys.stderr):  # what a plugin prints must not mix with a command's output
+                plugin = entry.load()
         except (Exception, SystemExit) as cause:  # noqa: BLE001 - border: foreign code may raise anything
             self._reject(_broken(source, Fault.IMPORT, _import_failed(source, cause)))
             return
