@@ -22,9 +22,9 @@ class Said:
 
     _unread: list[str] = field(default_factory=list)
     arguments: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-    """Exact texts by the call's id and what they mean; several where a server's ids are not its own."""
-    broken: dict[str, str] = field(default_factory=dict)
-    """Arguments that are no object, by the call's id."""
+    """Exact texts by the call's id and what clients make of them; several where a server repeats its ids."""
+    broken: dict[str, list[str]] = field(default_factory=dict)
+    """Arguments that are no object, by the call's id: clients differ in what they make of them."""
     texts: dict[tuple[str, ...], str] = field(default_factory=dict)
     """What was said beside calls, by their ids."""
 
@@ -52,9 +52,9 @@ class Said:
             return
         value = as_object(arguments)
         if value is None:
-            self.broken[call] = arguments
-        else:
-            self.arguments.setdefault((call, _canonical(value)), []).append(arguments)
+            self.broken.setdefault(call, []).append(arguments)
+        # What is no object is shown as an empty one.
+        self.arguments.setdefault((call, _canonical(value or {})), []).append(arguments)
 
 
 class Recall:
@@ -72,7 +72,9 @@ class Recall:
         key = (call, _canonical(value))
         exact = self._said.arguments.get(key)
         if exact is None:
-            return self._said.broken.get(call)
+            key, exact = (call, ""), self._said.broken.get(call)
+        if exact is None:
+            return None
         self._met[key] += 1
         return exact[min(self._met[key], len(exact)) - 1]
 

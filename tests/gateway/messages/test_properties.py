@@ -222,3 +222,21 @@ def test_each_field_that_is_dropped_is_counted(names: set[str], cached: int, too
     expected |= {"tools.web_search_20250305": tools} if tools else {}
     assert told.dropped == expected
     assert json.loads(told.body)["messages"] == [{"role": "user", "content": "\n".join("x" * cached + "y")}]
+
+
+def test_calls_of_one_id_are_told_apart_even_where_their_arguments_are_no_object() -> None:
+    """All three look like an empty object to a harness; an answer that comes later changes none before it."""
+    conversation = Conversation()
+    told: list[Json] = []
+    for given_arguments in ("{", "", "{ }"):
+        function = {"name": "run", "arguments": given_arguments}
+        message = {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "type": "function", "function": function}],
+        }
+        spoken(conversation, message)
+        told.append({"role": "assistant", "content": answered(message)["content"]})
+        back = asked(conversation, messages=told)["messages"]
+        kept = [each["tool_calls"][0]["function"]["arguments"] for each in back]
+        assert kept == ["{", "", "{ }"][: len(told)]
