@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from orchard_core.rollout.store.entry import Finished
     from orchard_core.rollout.store.run import Run
+    from orchard_core.rollout.store.state import RunState
 
 
 def show(
@@ -83,8 +85,12 @@ def _list(run: Run, entries: list[Finished], *, as_json: bool) -> None:
     if as_json:
         print_json([entry.model_dump(mode="json", exclude=_STORAGE) for entry in entries])
         return
-    head = ("ROLLOUT", "TASK", "SCORE", "OUTCOME", "TURNS", "TOKENS", "COST", "TIME")
-    print_table(head, [_cells(entry) for entry in entries])
+    state = run.state()
+    extra = tuple(name for name, cell in _EXTRA.items() if any(map(cell, entries)))
+    head = ("ROLLOUT", "TASK", "SCORE", "OUTCOME", "TURNS", "TOKENS", "COST", "TIME", *extra)
+    print_table(
+        head, [(*_cells(entry, state), *(_EXTRA[name](entry) for name in extra)) for entry in entries]
+    )
     if not entries:
         err("no rollout to list")
     missing = len(run.missing())
@@ -93,21 +99,28 @@ def _list(run: Run, entries: list[Finished], *, as_json: bool) -> None:
 
 
 _STORAGE = {"type", "shard", "offset", "length"}
+_EXTRA: Mapping[str, Callable[[Finished], str]] = {
+    "TRIES": lambda entry: str(entry.tries) if entry.tries > 1 else "",
+    "ERROR": lambda entry: entry.error or "",
+}
+"""Columns that are shown where a rollout has something to say in them."""
 
 
-def _cells(entry: Finished) -> tuple[str, ...]:
+def _cells(entry: Finished, state: RunState) -> tuple[str, ...]:
+    """Tokens, cost and time are those of all its tries."""
     from orchard_core.cli.display.words import count, money
     from orchard_core.evals.clean import clean_line
 
+    spent = state.spent_on(entry)
     return (
         entry.id[:10],
         clean_line(f"{entry.task}#{entry.attempt}"),
         "-" if entry.score is None else f"{entry.score:g}",
         entry.outcome.value,
         str(entry.turns),
-        count(entry.usage.total),
-        money(entry.cost_usd),
-        f"{entry.finished_at - entry.started_at:.1f} s",
+        count(spent.usage.total),
+        money(spent.cost_usd),
+        f"{state.seconds_of(entry):.1f} s",
     )
 
 

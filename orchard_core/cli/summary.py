@@ -40,7 +40,11 @@ class RunSummary(Record):
     cost_usd: float | None
     """US dollars for them; None when a call's cost is unknown."""
     seconds: float
-    """From the first start to the last end."""
+    """From the first start to the last end, earlier tries included."""
+    rollout_retries: int = 0
+    """Times a finished rollout was started again."""
+    call_retries: int = 0
+    """Times the gateway sent a model call again."""
     failures: tuple[str, ...] = ()
     """Each class of error, the most frequent first: how often, and what the first of them said."""
     problems: tuple[str, ...] = ()
@@ -68,7 +72,9 @@ class RunSummary(Record):
             outcomes=dict(Counter(entry.outcome.value for entry in entries).most_common()),
             tokens=spent.usage.total,
             cost_usd=spent.cost_usd,
-            seconds=_span([entry.started_at for entry in entries], [entry.finished_at for entry in entries]),
+            seconds=state.span_s(entries),
+            rollout_retries=sum(entry.tries - 1 for entry in entries),
+            call_retries=spent.call_retries,
             failures=_failures(run, entries),
             problems=run.config.problems,
         )
@@ -82,6 +88,7 @@ class RunSummary(Record):
             f"reward     {mean} (mean over the {self.scored} scored)",
             f"outcomes   {', '.join(f'{name} {number}' for name, number in self.outcomes.items()) or '-'}",
             f"spent      {clock(self.seconds)}, {count(self.tokens)} tokens, {money(self.cost_usd)}",
+            *self._retried(),
             *_labelled("failed", self.failures, more="orchard report RUN"),
             *_labelled("left out", self.problems, more="orchard tasks list"),
             f"next       orchard report {self.run}",
@@ -90,6 +97,11 @@ class RunSummary(Record):
             failed = " --failed" if self.scored < self.finished or (self.mean_score or 0) < 1 else ""
             lines.append(f"           orchard show {self.run}{failed}")
         return lines
+
+    def _retried(self) -> list[str]:
+        if not self.rollout_retries and not self.call_retries:
+            return []
+        return [f"retries    {self.rollout_retries} of whole rollouts, {self.call_retries} of model calls"]
 
 
 def _failures(run: Run, entries: list[Finished]) -> tuple[str, ...]:
@@ -111,7 +123,3 @@ def _labelled(label: str, problems: tuple[str, ...], *, more: str) -> list[str]:
     if len(problems) > SHOWN:
         lines.append(f"and {len(problems) - SHOWN} more: {more}")
     return [f"{'' if number else label:10} {line}" for number, line in enumerate(lines)]
-
-
-def _span(starts: list[float], ends: list[float]) -> float:
-    return max(ends) - min(starts) if starts else 0.0

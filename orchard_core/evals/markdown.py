@@ -167,9 +167,11 @@ def _spending(row: Row) -> list[str]:
 
 def _used(spent: Spent) -> str:
     usage = spent.usage
+    again = f", sent again {spent.call_retries:,} times" if spent.call_retries else ""
     return (
-        f"{spent.calls:,} model calls; tokens: {usage.input:,} input, {usage.cache_read:,} read from cache, "
-        f"{usage.cache_write:,} written to cache, {usage.output:,} output; cost {dollars(spent.cost_usd)}"
+        f"{spent.calls:,} model calls{again}; tokens: {usage.input:,} input, "
+        f"{usage.cache_read:,} read from cache, {usage.cache_write:,} written to cache, "
+        f"{usage.output:,} output; cost {dollars(spent.cost_usd)}"
     )
 
 

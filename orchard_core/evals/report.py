@@ -45,7 +45,7 @@ class Spending(Record):
     wall_clock_mean_s: float | None
     """Seconds a rollout took, from its start to its record."""
     wall_clock_s: float
-    """Seconds from the first start to the last end."""
+    """Seconds from the first start to the last end, earlier tries included."""
 
 
 class Row(Record):
@@ -207,7 +207,7 @@ def _row(name: str, planned: Sequence[Planned], state: RunState, threshold: floa
         pass_at_1=rate(attempts, partial(pass_at_k, k=1)),
         pass_at=tuple(KRate(k=k, rate=rate(attempts, partial(pass_at_k, k=k))) for k in ks),
         pass_hat=tuple(KRate(k=k, rate=rate(attempts, partial(pass_hat_k, k=k))) for k in ks),
-        spending=_spending(finished, lost),
+        spending=_spending(finished, lost, seconds=state.span_s(finished)),
     )
 
 
@@ -217,7 +217,7 @@ def _powers(largest: int) -> list[int]:
     return sorted({*ks, largest}) if largest else []
 
 
-def _spending(finished: Sequence[Finished], lost: Sequence[Spent]) -> Spending:
+def _spending(finished: Sequence[Finished], lost: Sequence[Spent], *, seconds: float) -> Spending:
     own = sum((entry.spent for entry in finished), Spent())
     count = len(finished)
     return Spending(
@@ -229,10 +229,7 @@ def _spending(finished: Sequence[Finished], lost: Sequence[Spent]) -> Spending:
         wall_clock_mean_s=sum(entry.finished_at - entry.started_at for entry in finished) / count
         if count
         else None,
-        wall_clock_s=max(entry.finished_at for entry in finished)
-        - min(entry.started_at for entry in finished)
-        if count
-        else 0.0,
+        wall_clock_s=seconds,
     )
 
 

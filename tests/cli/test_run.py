@@ -143,7 +143,7 @@ def refusing() -> Iterator[str]:
 def test_a_rollout_without_a_score_makes_the_exit_code_say_so(
     orchard: Orchard, refusing: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "r.yaml").write_text("taskset: workbench:1\nmodel: openai:x\nretry: {model: 0}\nout: r\n")
+    (tmp_path / "r.yaml").write_text("taskset: workbench:1\nmodel: openai:x\nout: r\n")
     done = orchard("run", "r.yaml", "--base-url", refusing)
     assert done.returncode == Exit.UNSOUND, done.stderr
     assert "1 finished, 0 scored" in done.stdout
@@ -152,6 +152,9 @@ def test_a_rollout_without_a_score_makes_the_exit_code_say_so(
     assert "failed     ModelRejected 1: http://127.0.0.1" in done.stdout
     assert "such model" in done.stdout
     assert "\x1b" not in done.stdout
+    listed = orchard("show", "r", "--failed").stdout.splitlines()
+    assert listed[0].split()[-1] == "ERROR"
+    assert listed[1].split()[-1] == "ModelRejected"
     told = orchard("show", "r", orchard("show", "r", "--json").stdout.split('"id": "')[1][:12]).stdout
     assert "score none, model_failed (model)" in told
     assert "such model" in told

@@ -40,7 +40,7 @@ def figures(progress: Progress, now: float) -> list[str]:
         money(progress.cost_usd, partial=progress.unpriced),
     ]
     if progress.retries:
-        parts.append(f"retries {progress.retries}")
+        parts.append(f"rollouts retried {progress.retries}")
     return parts
 
 

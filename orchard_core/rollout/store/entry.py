@@ -16,6 +16,8 @@ class Spent(Record):
 
     calls: int = 0
     """Model calls of any kind."""
+    call_retries: int = 0
+    """Times the gateway sent one of them again."""
     usage: Usage = Usage()
     """Token counts."""
     cost_usd: float | None = 0.0
@@ -25,6 +27,7 @@ class Spent(Record):
         known = self.cost_usd is not None and other.cost_usd is not None
         return Spent(
             calls=self.calls + other.calls,
+            call_retries=self.call_retries + other.call_retries,
             usage=self.usage + other.usage,
             cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
         )
@@ -116,6 +119,8 @@ class Finished(Record):
     """Model answers acted upon."""
     calls: int = 0
     """Model calls of any kind."""
+    call_retries: int = 0
+    """Times the gateway sent one of them again."""
     usage: Usage = Usage()
     """Token counts."""
     cost_usd: float | None = None
@@ -135,8 +140,10 @@ class Finished(Record):
 
     @property
     def spent(self) -> Spent:
-        """What it used up."""
-        return Spent(calls=self.calls, usage=self.usage, cost_usd=self.cost_usd)
+        """What its newest try used up."""
+        return Spent(
+            calls=self.calls, call_retries=self.call_retries, usage=self.usage, cost_usd=self.cost_usd
+        )
 
 
 class Cancelled(Record):

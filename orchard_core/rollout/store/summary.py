@@ -23,6 +23,7 @@ def summary(rollout: Rollout) -> Finished:
         error=rollout.error.kind if rollout.error else None,
         turns=rollout.result.turns if rollout.result else len(rollout.trajectory.calls),
         calls=len(rollout.trajectory.calls),
+        call_retries=_call_retries(rollout),
         usage=rollout.usage,
         cost_usd=rollout.cost_usd,
         started_at=rollout.started_at,
@@ -36,4 +37,13 @@ def summary(rollout: Rollout) -> Finished:
 
 def spent(rollout: Rollout) -> Spent:
     """What a try used up whose record is not kept."""
-    return Spent(calls=len(rollout.trajectory.calls), usage=rollout.usage, cost_usd=rollout.cost_usd)
+    return Spent(
+        calls=len(rollout.trajectory.calls),
+        call_retries=_call_retries(rollout),
+        usage=rollout.usage,
+        cost_usd=rollout.cost_usd,
+    )
+
+
+def _call_retries(rollout: Rollout) -> int:
+    return sum(len(call.retries) for call in rollout.trajectory.calls)
