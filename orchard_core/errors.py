@@ -25,6 +25,7 @@
     |- RewardError                  VerifierFailed, VerifierTimedOut, RewardMissing, RegradeRefused
     |- BlobTooLarge                 an artifact is larger than its cap
     |- TaskError                    TaskSetNotFound, TaskInvalid
+    |- RunFutile                    rollouts of a run failed alike until no other was worth starting
     |- DeadlineExceeded             a named phase ran past its own limit
     `- StoreError                   RunExists, RunNotFound, RunLocked, RecordCorrupt
 
@@ -303,6 +304,10 @@ class TaskSetNotFound(TaskError):
 
 class TaskInvalid(TaskError):
     """A task's own files are broken; `hint` names the file and the mend."""
+
+
+class RunFutile(OrchardError):
+    """Rollouts in a row failed alike before the model answered at all; the rest was not started."""
 
 
 class DeadlineExceeded(OrchardError):

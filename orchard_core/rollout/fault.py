@@ -38,6 +38,7 @@ from orchard_core.errors import (
     FileError,
     HarnessHomeLost,
     ModelError,
+    ModelRejected,
     OrchardError,
     SandboxError,
     SandboxUnsupported,
@@ -80,6 +81,7 @@ def describe(error: BaseException, phase: Phase, *, elapsed_s: float) -> ErrorIn
         kind=type(error).__name__,
         phase=phase,
         message=excerpt(message, ERROR_LIMIT),
+        status=error.status if isinstance(error, ModelRejected) else None,
         limit_s=limit,
         elapsed_s=elapsed_s if own is None else own,
     )

@@ -56,7 +56,7 @@ async def run_rollouts(  # noqa: PLR0913 - one keyword for each thing a user may
     stored with the configuration and read by nobody. Leaving the loop early cancels what runs.
 
     Raises ConfigError, PluginError, TaskError, SandboxUnsupported before anything starts; RunExists,
-    RunLocked; StoreError when the disk fails.
+    RunLocked; StoreError when the disk fails; RunFutile when rollouts fail alike (`retry.alike`).
     """
     if attempts < 1 or concurrency < 1:
         raise ConfigError("attempts and concurrency are at least 1", hint="give 1 or more of each")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from orchard_core.types.base import Record
-from orchard_core.types.rollout import Attribution, Outcome, Rollout
+from orchard_core.types.rollout import Attribution, ErrorInfo, Outcome, Rollout
 from orchard_core.types.task import VerifyIn
 
 
@@ -18,6 +18,8 @@ class RetryPolicy(Record):
     """Further tries after the model could not be had (each call was retried by the gateway before)."""
     harness: int = 0
     """Further tries after the harness broke."""
+    alike: int = 5
+    """A run ends when so many rollouts in a row failed alike before the model answered at all; 0: never."""
     total: int = 12
     """Tries in all, over every resume of the run."""
     gradings: int = 4
@@ -28,12 +30,17 @@ class RetryPolicy(Record):
     backoff_cap_s: float = 60.0
     """The longest pause, seconds."""
 
-    def allows(self, outcome: Outcome, attribution: Attribution, *, regradable: bool, tries: int) -> bool:
-        """Whether a rollout that has been tried `tries` times within this session is started again."""
-        return 0 < tries <= self._further(outcome, attribution, regradable=regradable)
+    def allows(self, rollout: Rollout, *, tries: int) -> bool:
+        """Whether a rollout that has been tried `tries` times within this session is started again. A request
+        that the model server refused would be refused again."""
+        if is_refused(rollout.error):
+            return False
+        further = self._further(rollout.outcome, rollout.attribution, regradable=is_regradable(rollout))
+        return 0 < tries <= further
 
     def resumes(self, outcome: Outcome, attribution: Attribution, *, regradable: bool, tries: int) -> bool:
-        """Whether a resumed run starts a finished rollout again that was tried `tries` times in all."""
+        """Whether a resumed run starts a finished rollout again that was tried `tries` times in all. A model
+        that refused may take the request by then: the key was mended."""
         return tries < self.total and self._further(outcome, attribution, regradable=regradable) > 0
 
     def grades_again(
@@ -58,6 +65,11 @@ class RetryPolicy(Record):
             Attribution.MODEL: self.model,
             Attribution.HARNESS: self.harness,
         }.get(attribution, 0)
+
+
+def is_refused(error: ErrorInfo | None) -> bool:
+    """The model server refused the request itself (4xx)."""
+    return error is not None and error.kind == "ModelRejected"
 
 
 def is_regradable(rollout: Rollout) -> bool:

@@ -13,11 +13,12 @@ from orchard_core.errors import RecordCorrupt, RegradeRefused
 from orchard_core.rollout.attempt import run_rollout
 from orchard_core.rollout.deadline import unbroken
 from orchard_core.rollout.events import EventBus
+from orchard_core.rollout.futile import Futility
 from orchard_core.rollout.grading import regrade
 from orchard_core.rollout.identity import digest, rollout_id, rollout_seed
 from orchard_core.rollout.parts import RolloutParts
 from orchard_core.rollout.pool import Pool
-from orchard_core.rollout.retry import RetryPolicy, is_regradable
+from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.sampler import Drop, GroupSampler, More
 from orchard_core.rollout.slots import Slots
 from orchard_core.rollout.stop import Stop
@@ -72,6 +73,7 @@ class Scheduler:
         self._results: asyncio.Queue[Rollout] = asyncio.Queue(maxsize=concurrency)
         self._running: set[asyncio.Task[Any]] = set()
         self._pool = Pool()
+        self._futility = Futility(retry.alike, run=writer.root)
         self._open = 0
         self._busy = 0
         self._changed = asyncio.Event()
@@ -79,7 +81,7 @@ class Scheduler:
     async def rollouts(self) -> AsyncGenerator[Rollout, None]:
         """Run everything; give each rollout once it is durable, in the order they end.
 
-        Raises ConfigError, SandboxUnsupported and StoreError, after everything was torn down.
+        Raises ConfigError, SandboxUnsupported, RunFutile and StoreError, after everything was torn down.
         """
         supervisor = asyncio.create_task(self._supervise())
         getter = asyncio.create_task(self._results.get())
@@ -329,12 +331,7 @@ class Scheduler:
         )
 
     def _is_retried(self, rollout: Rollout, ticket: _Ticket) -> bool:
-        return ticket.tries < self._retry.total and self._retry.allows(
-            rollout.outcome,
-            rollout.attribution,
-            regradable=is_regradable(rollout),
-            tries=ticket.session_tries,
-        )
+        return ticket.tries < self._retry.total and self._retry.allows(rollout, tries=ticket.session_tries)
 
     async def _settle(self, rollout: Rollout, ticket: _Ticket) -> None:
         if self._is_retried(rollout, ticket):
@@ -348,6 +345,8 @@ class Scheduler:
         await self._go_on(rollout.task.id)
         await self._results.put(rollout)
         self._open -= 1
+        if self._open:
+            self._futility.check(rollout, left=self._open)
 
     async def _go_on(self, task: str) -> None:
         """One rollout of a task is over: plan what the sampler wants now."""

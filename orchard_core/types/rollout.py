@@ -98,6 +98,8 @@ class ErrorInfo(Record):
     """Where it was raised."""
     message: str
     """What, where and what to do next."""
+    status: int | None = None
+    """HTTP status of the model server, when it refused."""
     limit_s: float | None = None
     """The limit that fired, seconds, when one did."""
     elapsed_s: float | None = None

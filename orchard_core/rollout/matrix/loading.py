@@ -11,6 +11,7 @@ from orchard_core.errors import (
     OrchardError,
     PluginError,
     RecordCorrupt,
+    RunFutile,
     RunLocked,
     SandboxUnsupported,
     TaskError,
@@ -26,7 +27,7 @@ from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
 
 T = TypeVar("T")
-REFUSALS = (ConfigError, PluginError, TaskError, SandboxUnsupported, RecordCorrupt, RunLocked)
+REFUSALS = (ConfigError, PluginError, TaskError, SandboxUnsupported, RecordCorrupt, RunLocked, RunFutile)
 """What keeps one cell from running and says nothing about the others."""
 
 
