@@ -17,7 +17,7 @@ from orchard_core import (
     Harness,
     Limits,
     Model,
-    PluginError,
+    PluginNotInstalled,
     Price,
     Rollout,
     SandboxProvider,
@@ -25,11 +25,14 @@ from orchard_core import (
     Solution,
     SolutionStep,
     Task,
+    Tool,
     load_harness,
     load_provider,
     run_rollout,
 )
+from orchard_core.gateway.contract import BeforeCall, SessionContext
 from orchard_core.gateway.scripted import OracleModel
+from orchard_core.gateway.session import OnCall, Session
 from orchard_core.reward.blobs import MemoryBlobs
 from orchard_core.rollout.parts import RolloutParts
 from orchard_core.testing import FakeTaskSet, skip_without_isolation
@@ -64,7 +67,7 @@ class Driven:
             return load_harness(f"command:{shell_harness(where)}")
         try:
             return load_harness(self.name, **self.options)
-        except PluginError as error:
+        except PluginNotInstalled as error:
             pytest.skip(f"{self.name} is not to be had here: {error}")
 
 
@@ -113,8 +116,19 @@ class Keeping(Gateway):
         self.keys: list[str] = []
         """One a session, in order."""
 
-    async def open_session(self, *args: object, **options: object) -> object:  # type: ignore[override]
-        session = await super().open_session(*args, **options)  # type: ignore[arg-type]
+    async def open_session(
+        self,
+        model: Model,
+        context: SessionContext,
+        *,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        before_call: BeforeCall | None = None,
+        on_call: OnCall | None = None,
+        tools: Sequence[Tool] = (),
+    ) -> Session:
+        session = await super().open_session(
+            model, context, limits=limits, before_call=before_call, on_call=on_call, tools=tools
+        )
         self.keys.append(session.endpoint.api_key)
         return session
 
