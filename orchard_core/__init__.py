@@ -31,7 +31,7 @@ _MODULES = {
     "orchard_core.gateway.turns": ("turns",),
     "orchard_core.harness.answered": ("model_error",),
     "orchard_core.harness.chat_client": ("ChatClient",),
-    "orchard_core.harness.contract": ("Harness", "MountsNeeded", "SettingsRead", "mounts_of"),
+    "orchard_core.harness.contract": ("Harness", "ImageChecked", "MountsNeeded", "SettingsRead", "mounts_of"),
     "orchard_core.harness.external.environment": ("ExternalProgram",),
     "orchard_core.harness.external.harness": ("ExternalHarness",),
     "orchard_core.harness.external.interpreter": ("managed_python",),

@@ -29,6 +29,7 @@ from orchard_core.gateway.turns import turns as turns
 from orchard_core.harness.answered import model_error as model_error
 from orchard_core.harness.chat_client import ChatClient as ChatClient
 from orchard_core.harness.contract import Harness as Harness
+from orchard_core.harness.contract import ImageChecked as ImageChecked
 from orchard_core.harness.contract import MountsNeeded as MountsNeeded
 from orchard_core.harness.contract import SettingsRead as SettingsRead
 from orchard_core.harness.contract import mounts_of as mounts_of

@@ -11,7 +11,7 @@ from orchard_core.sandbox.contract import Sandbox
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.harness import HarnessCapabilities, HarnessResult, Limits
 from orchard_core.types.model import ModelEndpoint
-from orchard_core.types.sandbox import Mount
+from orchard_core.types.sandbox import ImageRef, Mount
 from orchard_core.types.task import Task
 
 
@@ -55,6 +55,14 @@ class MountsNeeded(Protocol):
 async def mounts_of(harness: Harness) -> Sequence[Mount]:
     """What a harness needs shown inside; nothing for most. Raises as `mounts`."""
     return await harness.mounts() if isinstance(harness, MountsNeeded) else ()
+
+
+@runtime_checkable
+class ImageChecked(Protocol):
+    """A harness whose program must be in the image. Optional."""
+
+    def check_image(self, image: ImageRef) -> None:
+        """Refuse, before anything starts, an image that cannot hold its program. Raises ConfigError."""
 
 
 @runtime_checkable

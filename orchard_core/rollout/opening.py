@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 from orchard_core import __version__
 from orchard_core.errors import ConfigError, SandboxUnsupported, TaskError
 from orchard_core.gateway.contract import Model
-from orchard_core.harness.contract import Harness, SettingsRead
+from orchard_core.harness.contract import Harness, ImageChecked, SettingsRead
 from orchard_core.plugins import lookup
 from orchard_core.rollout.config import RunConfig
 from orchard_core.rollout.fitting import check_known_tools, check_limits, fit_spec
@@ -112,7 +112,8 @@ def select_tasks(taskset: TaskSet, select: Callable[[Task], bool]) -> dict[str, 
 
 async def check_images(tasks: Iterable[Task], parts: RolloutParts) -> None:
     """Refuse, before anything starts, tasks whose image the provider does not take, or whose tools, where
-    they are known, the harness cannot reach, and a limit that the harness cannot hold.
+    they are known, the harness cannot reach, an image that cannot hold its program, and a limit that it
+    cannot hold.
 
     Raises SandboxUnsupported, naming how many there are, and ConfigError.
     """
@@ -122,7 +123,11 @@ async def check_images(tasks: Iterable[Task], parts: RolloutParts) -> None:
     for task in tasks:
         check_known_tools(task, parts.taskset, parts.harness)
         try:
-            fit_spec(task, parts.taskset.spec(task), can, parts.settings)
+            fitted = fit_spec(task, parts.taskset.spec(task), can, parts.settings)
+            if isinstance(parts.harness, ImageChecked):
+                parts.harness.check_image(fitted.spec.image)
+        except ConfigError:
+            raise
         except SandboxUnsupported as error:
             refused.append(error)
         except Exception:  # noqa: BLE001, S112 - border: one broken task is named when its turn comes

@@ -162,14 +162,14 @@ def test_a_rollout_without_a_score_makes_the_exit_code_say_so(
 
 
 def test_a_model_that_is_not_there_ends_a_run_of_many_tasks_after_five(
-    orchard: Orchard, refusing: str
+    orchard: Orchard, refusing: str, tmp_path: Path
 ) -> None:
     done = orchard("run", "workbench:20", "--model", "openai:x", "--base-url", refusing, "--out", "r",
                    "--concurrency", "1")  # fmt: skip
     assert done.returncode == Exit.FAILED
     assert "error: the model server refused 5 rollouts in a row alike" in done.stderr
     assert "15 more were not run" in done.stderr
-    assert "then orchard run --resume --out r" in done.stderr
+    assert f"then orchard run --resume --out {tmp_path / 'r'}" in done.stderr
     assert len(json.loads(orchard("show", "r", "--json").stdout)) == 5
 
 

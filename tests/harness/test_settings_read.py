@@ -96,6 +96,12 @@ def test_what_was_read_is_the_same_until_the_file_says_something_else(
     assert first == again != edited
 
 
+def test_two_programs_of_the_harness_command_are_two_harnesses_by_their_arguments_too(tmp_path: Path) -> None:
+    first, second = (read(load_harness(f"command:/bin/sh -c 'exit {number}'")) for number in (1, 2))
+    assert first != second
+    assert first == read(load_harness("command:/bin/sh -c 'exit 1'"))
+
+
 def read(harness: Harness) -> JsonValue:
     assert isinstance(harness, SettingsRead)
     return harness.settings_read

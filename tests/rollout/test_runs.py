@@ -287,6 +287,22 @@ async def test_images_are_checked_for_the_whole_run_before_it_starts(runs: Runs,
     assert not (tmp_path / "run").exists()
 
 
+class Particular(Acting):
+    """A harness whose program no host has."""
+
+    def check_image(self, image: ImageRef) -> None:
+        if image.kind == "host":
+            raise ConfigError("there is no such program")
+
+
+async def test_a_harness_is_asked_whether_the_image_can_hold_its_program_before_anything_starts(
+    runs: Runs, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="no such program"):
+        await collected(runs(harness=Particular(solve)))
+    assert not (tmp_path / "run").exists()
+
+
 async def test_a_group_sampler_decides_how_many(runs: Runs) -> None:
     class UntilThree:
         """Wants three of the first task, one of the second, and none of the third."""

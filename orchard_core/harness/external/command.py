@@ -67,11 +67,12 @@ class CommandHarness(ExternalHarness, SettingsRead):
 
     @property
     def settings_read(self) -> str:
-        """A digest of the files that its command line names."""
+        """A digest of its command line and of the files named there."""
         digest = hashlib.sha256()
-        for path in map(Path, self._program.argv):
-            if path.is_file():
-                digest.update(path.read_bytes())
+        for word in self._program.argv:
+            path = Path(word)
+            content = path.read_bytes() if path.is_file() else word.encode("utf-8", "surrogateescape")
+            digest.update(f"{len(content)} ".encode() + content)
         return digest.hexdigest()
 
     @property

@@ -8,11 +8,14 @@ from functools import cached_property
 from pathlib import Path
 
 from orchard_core import (
+    ConfigError,
     FileInput,
     Harness,
     HarnessCapabilities,
     HarnessCrashed,
     HarnessResult,
+    ImageChecked,
+    ImageRef,
     InsideProgram,
     Limits,
     ModelEndpoint,
@@ -41,7 +44,7 @@ _MODEL_TROUBLE = re.compile(r"API error|provider|budget_exceeded|session_closed|
 """What it says when its model could not be had; the gateway's own record corrects what is wrong here."""
 
 
-class ZeroClaw(Harness, MountsNeeded):
+class ZeroClaw(Harness, ImageChecked, MountsNeeded):
     """Runs `zeroclaw agent` inside the sandbox, unmodified, once a task."""
 
     def __init__(self, config: ZeroClawConfig | None = None) -> None:
@@ -67,6 +70,15 @@ class ZeroClaw(Harness, MountsNeeded):
     async def mounts(self) -> Sequence[Mount]:
         """The host's program, when there is one."""
         return () if self._binary is None else (Mount(source=str(self._binary), target=_SHOWN_AT),)
+
+    def check_image(self, image: ImageRef) -> None:
+        """The host's own files cannot hold a program that the host has not."""
+        if self._binary is None and image.kind == "host":
+            raise ConfigError(
+                "there is no program zeroclaw on PATH, and the sandbox shows this machine's own files",
+                hint="install a release and put it on PATH, give --harness-option binary=PATH, or take tasks "
+                "whose image has it",
+            )
 
     async def run(
         self, task: Task, sandbox: Sandbox, model: ModelEndpoint, tools: Sequence[Tool], limits: Limits

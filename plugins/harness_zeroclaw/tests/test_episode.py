@@ -16,6 +16,7 @@ from orchard_core import (
     CommandNotFound,
     ConfigError,
     HarnessCrashed,
+    ImageRef,
     ModelEndpoint,
     Sandbox,
     SandboxSpec,
@@ -142,3 +143,13 @@ async def test_an_image_without_the_program_is_told(
     async with stage(ZeroClaw()) as played:
         with pytest.raises(CommandNotFound, match="zeroclaw"):
             await played.play(TASK, sandbox, FakeModel())
+
+
+def test_a_machine_without_the_program_is_refused_unless_an_image_may_have_it(
+    monkeypatch: pytest.MonkeyPatch, standin: Path
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(ConfigError, match="no program zeroclaw on PATH"):
+        ZeroClaw().check_image(ImageRef(kind="host"))
+    ZeroClaw().check_image(ImageRef.parse("oci:docker.io/library/agent:1"))
+    ZeroClaw(ZeroClawConfig(binary=standin)).check_image(ImageRef(kind="host"))
