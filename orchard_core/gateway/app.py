@@ -119,7 +119,8 @@ class GatewayApp:
             return await http.read_body(receive, limit=self._max_body)
         except http.BodyTooLarge:
             message = f"the request is larger than {self._max_body} bytes"
-            await refuse(send, codec, faults.invalid(message, status=413, code="too_large"), close=True)
+            fault = faults.invalid(message, status=413, code="too_large")
+            await refuse(http.lingering(send, receive, limit=8 * self._max_body), codec, fault, close=True)
         except http.ClientGone:
             pass
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 Scope = MutableMapping[str, Any]
@@ -77,6 +78,37 @@ async def read_body(receive: Receive, *, limit: int) -> bytes:
             raise BodyTooLarge
         if not message.get("more_body", False):
             return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def lingering(send: Send, receive: Receive, *, limit: int) -> Send:
+    """The same, but after the whole answer the client is heard out, for LINGER_S and `limit` bytes at most:
+    to close on a client that still sends resets the connection, and it never reads the answer."""
+
+    async def lingering_send(message: MutableMapping[str, Any]) -> None:
+        if message["type"] != "http.response.body" or message.get("more_body", False):
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        with suppress(TimeoutError, ClientGone):
+            async with asyncio.timeout(LINGER_S):
+                await _discard(receive, limit)
+        await send({"type": "http.response.body", "body": b""})
+
+    return lingering_send
+
+
+LINGER_S = 10.0
+"""How long a client that was refused in mid-request is heard out, seconds."""
+
+
+async def _discard(receive: Receive, limit: int) -> None:
+    left, more = limit, True
+    while more and left > 0:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        left -= len(message.get("body", b""))
+        more = message.get("more_body", False)
 
 
 async def send_json(

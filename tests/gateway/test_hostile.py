@@ -6,6 +6,8 @@ import asyncio
 import json
 import logging
 import signal
+import urllib.error
+import urllib.request
 from collections.abc import Sequence
 
 import aiohttp
@@ -142,6 +144,28 @@ async def test_a_body_over_the_limit_is_refused(server: ModelServer, open_sessio
         client, b"Transfer-Encoding: chunked\r\n\r\n" + (b"100000\r\n" + b"x" * 0x100000 + b"\r\n") * 9
     )
     assert chunked.startswith(b"HTTP/1.1 413")
+
+
+async def test_a_client_that_reads_only_after_it_wrote_is_told_too(open_session: Open) -> None:
+    """As most clients do; to close while it writes would reset its connection before it reads a word."""
+    _, client = await open_session()
+    body = json.dumps({"model": "m", "messages": [user("x" * (40 << 20))]}).encode()
+    request = urllib.request.Request(
+        f"{client.endpoint.base_url}/chat/completions",
+        data=body,
+        headers={"Authorization": f"Bearer {client.endpoint.api_key}"},
+    )
+
+    def post() -> tuple[int, bytes]:
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    status, told = await asyncio.to_thread(post)
+    assert (status, json.loads(told)["error"]["code"]) == (413, "too_large")
+    assert (await client.say("small")).status == 200
 
 
 async def test_a_session_has_64_requests_open_at_most(server: ModelServer, open_session: Open) -> None:
