@@ -13,7 +13,7 @@ from orchard_core.cli.output import out, print_json
 from orchard_core.evals.clean import clean_line
 from orchard_core.gateway.server import Gateway
 from orchard_core.rollout.matrix.key import CellKey
-from orchard_core.rollout.matrix.loading import REFUSALS, Loader
+from orchard_core.rollout.matrix.loading import REFUSALS, Loader, check_names
 from orchard_core.rollout.matrix.plan import MatrixPlan, MatrixShared, PlannedCell
 from orchard_core.rollout.opening import check_images, select_tasks
 from orchard_core.rollout.selecting import selection
@@ -39,6 +39,7 @@ def dry(recipe: MatrixRecipe, *, as_json: bool) -> None:
         harnesses=recipe.harnesses, models=recipe.models, tasksets=recipe.tasksets, shared=recipe.shared(),
         created_at=0.0,
     )  # fmt: skip
+    check_names(plan, {})
     recipe.options().check(plan)
     cells, code = run_async(cancelling(lambda: _checked(plan)))
     if cells is None:

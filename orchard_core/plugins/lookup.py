@@ -7,13 +7,20 @@ PluginImportFailed, PluginApiMismatch, DuplicatePlugin and ConfigError.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from inspect import get_annotations
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from orchard_core.errors import ConfigError, PluginError
+from orchard_core.errors import (
+    ConfigError,
+    DuplicatePlugin,
+    PluginApiMismatch,
+    PluginError,
+    PluginImportFailed,
+    PluginNotInstalled,
+)
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins.catalog import Catalog
@@ -38,6 +45,12 @@ def catalog() -> Catalog:
 def descriptors(kind: PluginKind) -> list[Descriptor]:
     """The usable descriptors of one kind by name."""
     return [offer.descriptor for offer in catalog().of_kind(kind)]
+
+
+def check_named(kind: PluginKind, spec: str) -> None:
+    """Raises UnknownPlugin for a name that no plugin has, installed or known; nothing is loaded."""
+    with suppress(PluginNotInstalled, PluginImportFailed, PluginApiMismatch, DuplicatePlugin):
+        find(catalog(), kind, spec.partition(":")[0])
 
 
 def load_provider(spec: str, **options: object) -> SandboxProvider:

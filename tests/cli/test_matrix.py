@@ -44,12 +44,22 @@ def test_an_option_that_would_change_a_rollout_is_refused(orchard: Orchard) -> N
 
 
 def test_a_refused_cell_is_shown_with_its_reason_and_gives_exit_code_1(orchard: Orchard) -> None:
-    done = orchard("matrix", *SMALL, "--harness", "nosuch", "--limit", "1", "--out", "m")
+    done = orchard("matrix", *SMALL, "--harness", "cli:nosuch", "--limit", "1", "--out", "m")
     assert done.returncode == Exit.UNSOUND
-    assert "refused    nosuch · oracle · workbench:2" in done.stdout
-    assert "there is no harness 'nosuch'" in done.stdout
-    strict = orchard("matrix", *SMALL, "--harness", "nosuch", "--out", "n", "--strict")
+    assert "refused    cli:nosuch · oracle · workbench:2" in done.stdout
+    assert "there is no CLI 'nosuch'" in done.stdout
+    strict = orchard("matrix", *SMALL, "--harness", "cli:nosuch", "--out", "n", "--strict")
     assert strict.returncode == Exit.USAGE
+
+
+def test_a_name_that_no_plugin_has_starts_nothing_and_says_what_was_meant(
+    orchard: Orchard, tmp_path: Path
+) -> None:
+    done = orchard("matrix", *SMALL, "--harness", "reakt", "--out", "m")
+    assert done.returncode == Exit.USAGE
+    assert "there is no harness 'reakt'; did you mean 'react'?" in done.stderr
+    assert not (tmp_path / "m" / "matrix.json").exists()
+    assert orchard("matrix", *SMALL, "--model", "orakle", "--dry-run").returncode == Exit.USAGE
 
 
 def test_a_bound_over_the_whole_stops_it_and_says_so(orchard: Orchard) -> None:

@@ -20,7 +20,6 @@ from orchard_core import (
     Stop,
     Task,
     ToolUse,
-    UnknownPlugin,
     Usage,
 )
 from orchard_core.gateway.server import Gateway
@@ -122,26 +121,26 @@ async def test_a_cell_that_cannot_be_run_is_named_and_the_others_run(
     matrices: Matrices, tmp_path: Path
 ) -> None:
     watching = Watching()
-    items = await collected(matrices(harnesses=[Named("a"), "nosuch"], watcher=watching))
+    items = await collected(matrices(harnesses=[Named("a"), "cli:nosuch"], watcher=watching))
     assert by_cell(items) == {("a", "fake"): 3}
-    assert "there is no harness 'nosuch'" in watching.refusals["nosuch"]
+    assert "there is no CLI 'nosuch'" in watching.refusals["cli:nosuch"]
     assert {cell.key.harness: bool(cell.refused) for cell in read_plan(tmp_path / "m").cells} == {
         "a": False,
-        "nosuch": True,
+        "cli:nosuch": True,
     }
 
 
 async def test_a_mistyped_name_is_forgotten_once_it_is_not_named_any_more(
     matrices: Matrices, tmp_path: Path
 ) -> None:
-    await collected(matrices(harnesses=[Named("a"), "nosuch"]))
+    await collected(matrices(harnesses=[Named("a"), "cli:nosuch"]))
     await collected(matrices(harnesses=[Named("a")]))
     assert [cell.key.harness for cell in read_plan(tmp_path / "m").cells] == ["a"]
 
 
 async def test_strict_runs_nothing_when_one_cell_cannot_be_run(matrices: Matrices, tmp_path: Path) -> None:
-    with pytest.raises(UnknownPlugin, match="nosuch"):
-        await collected(matrices(harnesses=[Named("a"), "nosuch"], options=MatrixOptions(strict=True)))
+    with pytest.raises(ConfigError, match="nosuch"):
+        await collected(matrices(harnesses=[Named("a"), "cli:nosuch"], options=MatrixOptions(strict=True)))
     for cell in read_plan(tmp_path / "m").cells:
         assert not list(cell_directory(tmp_path / "m", cell.key).glob("shards/*"))
 

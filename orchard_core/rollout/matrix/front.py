@@ -12,6 +12,7 @@ from typing import Any
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.rollout.matrix.directory import MatrixDirectory
+from orchard_core.rollout.matrix.loading import check_names
 from orchard_core.rollout.matrix.plan import MatrixPart, MatrixPlan, MatrixShared
 from orchard_core.rollout.matrix.run import Item, MatrixOptions, MatrixRun
 from orchard_core.rollout.matrix.watching import MatrixWatcher
@@ -42,8 +43,8 @@ async def run_matrix(
     takes the place of the one that `shared` names. Leaving the loop early cancels what runs; `stop` stops in
     order, and is asked by the matrix itself when a bound of `options.caps` is reached.
 
-    Raises ConfigError when an option that decides what a rollout is differs from before; RunLocked;
-    StoreError when the disk fails.
+    Raises UnknownPlugin for a name that no plugin has, before anything starts; ConfigError when an option
+    that decides what a rollout is differs from before; RunLocked; StoreError when the disk fails.
     """
     options = options or MatrixOptions()
     given: dict[tuple[str, str], Any] = {}
@@ -59,6 +60,7 @@ async def run_matrix(
             shared=shared or MatrixShared(),
             created_at=time.time(),
         )
+        check_names(wanted, given)
     with await asyncio.to_thread(MatrixDirectory.open, Path(out), wanted) as directory:
         options.check(directory.plan)
         async with AsyncExitStack() as stack:

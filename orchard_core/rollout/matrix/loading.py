@@ -19,16 +19,29 @@ from orchard_core.errors import (
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
-from orchard_core.rollout.matrix.plan import MatrixPart, MatrixShared, PlannedCell
+from orchard_core.rollout.matrix.plan import MatrixPart, MatrixPlan, MatrixShared, PlannedCell
 from orchard_core.rollout.opening import plugin_versions
 from orchard_core.rollout.parts import RolloutParts
 from orchard_core.rollout.session import ModelGateway
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
+from orchard_core.types.plugin import PluginKind
 
 T = TypeVar("T")
 REFUSALS = (ConfigError, PluginError, TaskError, SandboxUnsupported, RecordCorrupt, RunLocked, RunFutile)
 """What keeps one cell from running and says nothing about the others."""
+
+
+def check_names(plan: MatrixPlan, given: Mapping[tuple[str, str], Any]) -> None:
+    """Raises UnknownPlugin for a part that no machine could load: a slip, unlike what is missing here."""
+    for cell in plan.cells:
+        for kind, part in (
+            (PluginKind.HARNESS, cell.harness),
+            (PluginKind.MODEL, cell.model),
+            (PluginKind.TASKSET, cell.taskset),
+        ):
+            if (kind.value, part.text) not in given:
+                lookup.check_named(kind, part.name)
 
 
 class Loader:
