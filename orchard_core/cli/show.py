@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def show(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory.", show_default=False)],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run directory, or a matrix.", show_default=False)
+    ],
     rollout: Annotated[
         str,
         typer.Argument(
@@ -36,14 +38,37 @@ def show(
         bool, typer.Option("--json", help="Print JSON: the lines, or the whole record.")
     ] = False,
 ) -> None:
-    """List the rollouts of a run, or read one of them turn by turn."""
+    """List the rollouts of a run, or read one of them turn by turn; of a matrix, list its runs."""
+    from orchard_core.rollout.matrix.plan import is_matrix
     from orchard_core.rollout.store.run import open_run
 
+    if is_matrix(run) and not rollout:
+        _list_cells(run, as_json=as_json)
+        return
     opened = open_run(run)
     if rollout:
         _show_one(opened, pick(opened, rollout), full=full, pager=pager, as_json=as_json)
     else:
         _list(opened, _chosen(opened, outcome, failed=failed), as_json=as_json)
+
+
+def _list_cells(root: Path, *, as_json: bool) -> None:
+    from orchard_core.cli.output import err, print_json, print_table
+    from orchard_core.evals.clean import clean_line
+    from orchard_core.rollout.matrix.plan import cell_directory, read_plan
+    from orchard_core.rollout.store.run import CONFIG_NAME, open_run
+
+    rows: list[tuple[str, str, str]] = []
+    for cell in read_plan(root).cells:
+        path = cell_directory(root, cell.key)
+        state = open_run(path).state() if (path / CONFIG_NAME).is_file() else None
+        done = f"{len(state.finished)}/{len(state.planned)}" if state else "refused" if cell.refused else "-"
+        rows.append((clean_line(cell.key.text), done, str(path) if state else ""))
+    if as_json:
+        print_json([{"cell": cell, "done": done, "run": path} for cell, done, path in rows])
+        return
+    err(f"{root} is a matrix of {len(rows)} cells, each a run: orchard show RUN; orchard report {root}")
+    print_table(("CELL", "DONE", "RUN"), rows)
 
 
 def pick(run: Run, name: str) -> Finished:

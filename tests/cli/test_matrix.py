@@ -36,6 +36,17 @@ def test_a_matrix_is_run_gone_on_with_and_added_to(orchard: Orchard, tmp_path: P
     assert json.loads(alone.stdout)["finished"] == 2
 
 
+def test_a_matrix_is_shown_as_its_cells_with_their_directories(orchard: Orchard) -> None:
+    orchard("matrix", *SMALL, "--harness", "cli:nosuch", "--limit", "1", "--out", "m")
+    shown = orchard("show", "m")
+    assert shown.returncode == Exit.OK, shown.stderr
+    assert "m is a matrix of 2 cells, each a run" in shown.stderr
+    ran, refused = shown.stdout.splitlines()[1:]
+    assert "1/1" in ran
+    assert "refused" in refused
+    assert orchard("show", ran.split()[-1]).returncode == Exit.OK
+
+
 def test_an_option_that_would_change_a_rollout_is_refused(orchard: Orchard) -> None:
     orchard("matrix", *SMALL, "--limit", "1", "--out", "m")
     done = orchard("matrix", "--out", "m", "--max-turns", "3")
