@@ -49,7 +49,7 @@ def _best(cells: Sequence[CellView]) -> Tile:
         )
         return Tile(label="pass@1", figure=words.percent(top), notes=notes)
     others = f"and {words.plural(len(best) - 1, 'other cell')}" if len(best) > 1 else ""
-    notes = (f"{view.number} {view.name}", others or bounds)
+    notes = (f"cell {view.number}: {view.name}", others or bounds)
     return Tile(label="Best pass@1", figure=words.percent(top), notes=notes)
 
 
@@ -67,7 +67,7 @@ def _attempts(cells: Sequence[CellView]) -> Tile:
     return Tile(
         label="Passed",
         figure=f"{passed:,} of {planned:,}",
-        notes=(f"{finished:,} finished{rest}", f"{valid:,} say something about the agent"),
+        notes=(f"{finished:,} finished{rest}", f"{valid:,} valid: scored, or ended by the agent's own doing"),
     )
 
 

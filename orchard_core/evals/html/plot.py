@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
 
@@ -18,6 +18,8 @@ SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 """Models told apart by shape."""
 _SPREAD = 30.0
 """Largest price over the smallest from which the axis is logarithmic."""
+_EDGE = 0.75
+"""Share of the width from which a label has no room at its right."""
 _NEAR = (28, 16)
 """Pixels across and up within which points share one label."""
 
@@ -66,7 +68,7 @@ def cost_accuracy(cells: Sequence[CellView], *, width: int) -> Json | None:
     prices = [point.price for point in points]
     log = min(prices) > 0 and max(prices) / min(prices) > _SPREAD
     height = 280 if width == NARROW else 340
-    labels: list[JsonValue] = [*_labels(points, log=log, width=width, height=height)]
+    labels = _labels(points, log=log, width=width, height=height)
     rows: list[JsonValue] = [point.as_json() for point in points]
     return {
         **base(),
@@ -95,6 +97,8 @@ def _points(cells: Sequence[CellView], *, in_dollars: bool) -> list[Point]:
 def _price_axis(*, in_dollars: bool, log: bool, width: int) -> Json:
     axis: Json = {"format": "$,~f" if in_dollars else "~s", "grid": False, "labelOverlap": "greedy"}
     axis["labelSeparation"] = 12
+    if not in_dollars:  # one prefix is chosen for all ticks, so that nought would be 0k
+        axis["labelExpr"] = "datum.value === 0 ? '0' : datum.label"
     axis["tickCount"] = 4 if width == NARROW else 8
     unit = "US dollars" if in_dollars else "Tokens"
     return {
@@ -106,7 +110,7 @@ def _price_axis(*, in_dollars: bool, log: bool, width: int) -> Json:
     }
 
 
-def _layers(price: Json, labels: list[JsonValue]) -> list[JsonValue]:
+def _layers(price: Json, labels: Mapping[str, list[JsonValue]]) -> list[JsonValue]:
     rate: Json = {"field": "rate", "type": "quantitative", "title": "pass@1, planned"}
     rate |= {"scale": {"domain": [0, 1]}, "axis": {"format": ".0%", "tickCount": 5}}
     colour: Json = {"field": "colour", "type": "nominal", "legend": None}
@@ -114,30 +118,41 @@ def _layers(price: Json, labels: list[JsonValue]) -> list[JsonValue]:
     shape: Json = {"field": "shape", "type": "nominal", "legend": None}
     shape["scale"] = named([*range(len(SHAPES))], [*SHAPES])
     interval: Json = {"x": price, "y": {**rate, "field": "low"}, "y2": {"field": "high"}, "color": colour}
-    text: Json = {"type": "text", "align": "left", "dx": 9, "dy": -9, "fontSize": 13, "fontWeight": 600}
+    text: Json = {"type": "text", "dy": -9, "fontSize": 13, "fontWeight": 600, "color": "var(--ink)"}
+    label: Json = {"x": price, "y": rate, "text": {"field": "label"}}
     return [
         layer({"type": "rule", "strokeWidth": 1.5, "opacity": 0.45}, interval),
         layer(
             {"type": "point", "filled": True, "size": 110, "opacity": 1},
             {"x": price, "y": rate, "color": colour, "shape": shape},
         ),
-        layer({**text, "color": "var(--ink)"}, {"x": price, "y": rate, "text": {"field": "label"}}, labels),
+        *(
+            layer({**text, "align": align, "dx": dx}, label, labels[align])
+            for align, dx in (("left", 9), ("right", -9))
+        ),
     ]
 
 
-def _labels(points: Sequence[Point], *, log: bool, width: int, height: int) -> list[Json]:
-    """One label for points that lie on each other: all their numbers, at the rightmost."""
+def _labels(points: Sequence[Point], *, log: bool, width: int, height: int) -> Mapping[str, list[JsonValue]]:
+    """One label for points that lie on each other, with all their numbers, by alignment: at the right of the
+    rightmost, but near the right edge at the left of the leftmost, where there is room."""
     across = [log10(point.price) if log else point.price for point in points]
     span = (max(across) - (min(across) if log else 0.0)) or 1.0
     groups: list[list[int]] = []
     for place in sorted(range(len(points)), key=across.__getitem__):
         near = (group for group in groups if _near(points, across, span, (group[-1], place), width, height))
-        found = next(near, None)
-        if found is None:
+        joined = next(near, None)
+        if joined is None:
             groups.append([place])
         else:
-            found.append(place)
-    return [points[group[-1]].as_json(", ".join(points[n].label for n in sorted(group))) for group in groups]
+            joined.append(place)
+    found: dict[str, list[JsonValue]] = {"left": [], "right": []}
+    for group in groups:
+        share = (across[group[-1]] - (min(across) if log else 0.0)) / span
+        text = ", ".join(points[number].label for number in sorted(group))
+        side, anchor = ("right", group[0]) if share > _EDGE else ("left", group[-1])
+        found[side].append(points[anchor].as_json(text))
+    return found
 
 
 def _near(

@@ -6,11 +6,14 @@ import base64
 import hashlib
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from orchard_core.evals.html.chart import NARROW, WIDE
 from orchard_core.evals.html.page import LONGEST, render
-from orchard_core.evals.html.view import TIMES
+from orchard_core.evals.html.plot import cost_accuracy
+from orchard_core.evals.html.view import TIMES, cell_views
 from orchard_core.evals.join import join
 from orchard_core.evals.matrix import build_matrix
 from orchard_core.evals.transfer import transfer_table
@@ -103,6 +106,27 @@ async def test_without_any_known_cost_tokens_stand_in_for_it(tmp_path: Path) -> 
     labels = {text.text for text in found.one("section", id_="cost").all("svg")[0].all("text")}
     assert "Tokens a rollout" in labels
     assert any("4" in label for label in labels)
+    assert "0" in labels
+    assert "0k" not in labels
+
+
+@pytest.mark.parametrize("prices", [True, False])
+async def test_a_label_near_the_right_edge_of_the_plot_stands_at_the_left_of_its_point(
+    tmp_path: Path, prices: bool
+) -> None:
+    cells = cell_views(build_matrix(await write_matrix(tmp_path / "m", prices=prices)), {})
+    for width in (NARROW, WIDE):
+        spec: Any = cost_accuracy(cells, width=width)
+        assert spec is not None
+        texts = [layer for layer in spec["layer"] if layer["mark"]["type"] == "text"]
+        assert [layer["mark"]["align"] for layer in texts] == ["left", "right"]
+        right = texts[1]["data"]["values"]
+        assert max(row["price"] for row in spec["data"]["values"]) in [row["price"] for row in right]
+
+
+def test_figures_of_the_headline_say_what_they_count(page: Element) -> None:
+    assert "valid: scored, or ended by the agent's own doing" in page.text
+    assert "cell 1: " in page.text
 
 
 async def test_where_nothing_can_draw_the_tables_stand_alone_and_say_what_to_install(tmp_path: Path) -> None:
