@@ -25,12 +25,13 @@ _STYLE = {"text": "", "thought": "dim italic", "call": "cyan"}
 _MARK = {"text": "", "thought": "(thinks) ", "call": "→ "}
 
 
-def page(rollout: Rollout, *, full: bool, pager: bool) -> None:
-    """Print it, through the user's pager when it is longer than the screen."""
+def page(rollout: Rollout, *, full: bool, pager: bool, named: str = "") -> None:
+    """Print it, through the user's pager when it is longer than the screen. `named` says what ran it as the
+    user wrote that."""
     terminal = sys.stdout.isatty()
     width = None if terminal else _WHOLE
     out = Console(width=width, markup=False, emoji=False, highlight=False, soft_wrap=not terminal)
-    text = render(rollout, full=full)
+    text = render(rollout, full=full, named=named)
     if pager and terminal and len(text.wrap(out, out.width)) >= out.height:
         os.environ.setdefault("LESS", "-R")
         with out.pager(styles="NO_COLOR" not in os.environ):
@@ -39,16 +40,16 @@ def page(rollout: Rollout, *, full: bool, pager: bool) -> None:
         out.print(text, end="")
 
 
-def render(rollout: Rollout, *, full: bool) -> Text:
+def render(rollout: Rollout, *, full: bool, named: str = "") -> Text:
     """The whole text."""
     out = Text()
-    for style, line in _lines(rollout, full=full):
+    for style, line in _lines(rollout, full=full, named=named):
         out.append(line + "\n", style=style)
     return out
 
 
-def _lines(rollout: Rollout, *, full: bool) -> Iterator[tuple[str, str]]:
-    yield from _head(rollout)
+def _lines(rollout: Rollout, *, full: bool, named: str) -> Iterator[tuple[str, str]]:
+    yield from _head(rollout, named or f"{rollout.harness} / {rollout.model}")
     requests = conversations(rollout.trajectory)
     for turn in turns(rollout.trajectory):
         if turn.follows is None:
@@ -59,9 +60,9 @@ def _lines(rollout: Rollout, *, full: bool) -> Iterator[tuple[str, str]]:
     yield from _verdict(rollout, full=full)
 
 
-def _head(rollout: Rollout) -> Iterator[tuple[str, str]]:
+def _head(rollout: Rollout, named: str) -> Iterator[tuple[str, str]]:
     yield "bold", f"{clean_line(rollout.task.id)}#{rollout.attempt}  {rollout.id}"
-    yield "", f"{clean_line(rollout.task.taskset)} / {rollout.harness} / {clean_line(rollout.model)}"
+    yield "", f"{clean_line(rollout.task.taskset)} / {clean_line(named)}"
     image = clean_line(rollout.provenance.image)
     fallback = " (fallback: the task names another image)" if rollout.provenance.image_fallback else ""
     yield "", f"sandbox {rollout.provenance.provider}, image {image}{fallback}"

@@ -95,8 +95,8 @@ def _facts(run: Run) -> dict[str, JsonValue]:
     return {
         "run": str(run.root),
         "taskset": run.config.taskset,
-        "harness": run.config.harness,
-        "model": run.config.model,
+        "harness": run.config.harness_text,
+        "model": run.config.model_text,
         "planned": len(state.planned),
         "finished": len(state.finished),
         "scored": len(scores),

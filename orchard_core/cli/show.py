@@ -157,4 +157,4 @@ def _show_one(run: Run, entry: Finished, *, full: bool, pager: bool, as_json: bo
     if as_json:
         print_json(rollout.model_dump(mode="json"))
     else:
-        page(rollout, full=full, pager=pager)
+        page(rollout, full=full, pager=pager, named=f"{run.config.harness_text} / {run.config.model_text}")

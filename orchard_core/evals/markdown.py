@@ -11,6 +11,9 @@ from orchard_core.evals.markdown_words import both, code, dollars, escape, estim
 from orchard_core.evals.report import Report, Row, Unscored
 from orchard_core.rollout.store.entry import Spent
 
+_WHOLE = 10_000
+"""Characters of a line of provenance; versions are never cut short."""
+
 
 def to_markdown(reports: Sequence[Report], comparisons: Sequence[RunComparison] = ()) -> str:
     """One document about one or more runs; `comparisons` says how later runs differ from the first."""
@@ -22,7 +25,7 @@ def to_markdown(reports: Sequence[Report], comparisons: Sequence[RunComparison] 
 def _one(report: Report) -> str:
     config = report.config
     lines = [
-        f"# {escape(config.taskset)}: {escape(config.harness)} with {escape(config.model)}",
+        f"# {escape(config.taskset)}: {escape(config.harness_text)} with {escape(config.model_text)}",
         "",
         f"Run `{code(report.run)}`. {_counts(report)}",
         "",
@@ -178,7 +181,7 @@ def _used(spent: Spent) -> str:
 def _provenance(report: Report) -> list[str]:
     config = report.config
     facts: list[tuple[str, str]] = [
-        ("harness", f"{config.harness} {config.harness_version}"),
+        ("harness", f"{config.harness_text} {config.harness_version}"),
         ("sandbox", config.sandbox),
         ("limits", _set_fields(config.limits.model_dump(exclude_none=True))),
         ("attempts, seed", f"{config.attempts}, {config.seed}"),
@@ -186,7 +189,8 @@ def _provenance(report: Report) -> list[str]:
         ("different first requests", str(report.prompt_digests)),
         ("versions", ", ".join(f"{name} {version}" for name, version in config.versions.items())),
     ]
-    return ["## Provenance", "", *(f"- {name}: {escape(value) or 'none'}" for name, value in facts), ""]
+    lines = (f"- {name}: {escape(value, longest=_WHOLE) or 'none'}" for name, value in facts)
+    return ["## Provenance", "", *lines, ""]
 
 
 def _comparison(comparison: RunComparison) -> str:

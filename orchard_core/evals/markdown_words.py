@@ -10,20 +10,26 @@ from orchard_core.evals.statistics import Estimate
 
 _LONGEST = 200
 _SPECIAL = frozenset("\\`*_{}[]()<>#+-.!|~^=:@&$/\"'")
-_PLAIN = frozenset("-._ /+:=")
+_PLAIN = frozenset("-._ /+:=()\"'")
+"""What means nothing within a line: a parenthesis makes a link only after a bracket, which is never plain."""
 
 
-def escape(text: str) -> str:
+def escape(text: str, *, longest: int = _LONGEST) -> str:
     """Text that Markdown shows as it is: no markup, link, mention, HTML, control or bidi character works."""
-    kept = "".join(_shown(character) for character in text[:_LONGEST])
-    if len(text) > _LONGEST:
+    kept = "".join(_shown(character) for character in text[:longest])
+    if len(text) > longest:
         kept += "…"
     # A word that could be a link, a mention or an entity is only harmless character by character.
     return "".join(f"&#{ord(c)};" if c in _SPECIAL and not _harmless(c, kept) else c for c in kept)
 
 
 def _harmless(character: str, text: str) -> bool:
-    return character in _PLAIN and "://" not in text and "www." not in text.lower() and text[:1].isalnum()
+    return character in _PLAIN and "://" not in text and "www." not in text.lower() and _begins(text)
+
+
+def _begins(text: str) -> bool:
+    """Its first character makes no list, quotation or heading of it."""
+    return text[:1].isalnum() or text[:1] == "("
 
 
 def _shown(character: str) -> str:

@@ -36,7 +36,7 @@ def build_matrix(path: str | Path, *, threshold: float = 1.0) -> MatrixReport:
     else:
         run = open_run(root)
         config = run.config
-        key = CellKey(harness=config.harness, model=config.model, taskset=config.taskset)
+        key = CellKey(harness=config.harness_text, model=config.model_text, taskset=config.taskset)
         cells = [_cell(key, run, ".", threshold)]
     return MatrixReport(
         root=str(root),

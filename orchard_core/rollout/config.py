@@ -79,6 +79,21 @@ class RunConfig(Record):
         text = self.model_dump_json(exclude=set(_FREE))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    @property
+    def harness_text(self) -> str:
+        """The harness as the user wrote it, such as `command:./a.sh`; its name where that was not kept."""
+        return self._written("harness") or self.harness
+
+    @property
+    def model_text(self) -> str:
+        """The model as the user wrote it, such as `openai:NAME`."""
+        return self._written("model") or self.model
+
+    def _written(self, part: str) -> str:
+        recipe = self.options.get("recipe")
+        said = recipe.get(part) if isinstance(recipe, dict) else None
+        return said if isinstance(said, str) else ""
+
     def conflicts(self, other: RunConfig) -> list[Difference]:
         """Differences that forbid resuming one with the other."""
         return [

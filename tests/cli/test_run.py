@@ -155,6 +155,8 @@ def test_a_rollout_without_a_score_makes_the_exit_code_say_so(
     listed = orchard("show", "r", "--failed").stdout.splitlines()
     assert listed[0].split()[-1] == "ERROR"
     assert listed[1].split()[-1] == "ModelRejected"
+    assert json.loads(orchard("runs", "list", ".", "--json").stdout)[0]["model"] == "openai:x"
+    assert "react with openai:x" in orchard("report", "r").stdout
     told = orchard("show", "r", orchard("show", "r", "--json").stdout.split('"id": "')[1][:12]).stdout
     assert "score none, model_failed (model)" in told
     assert "such model" in told

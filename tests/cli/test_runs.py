@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from pydantic import JsonValue
 
+from orchard_core.cli.exits import Exit
 from orchard_core.cli.runs import listed
+
+from .conftest import Orchard
 
 ROW: dict[str, JsonValue] = {
     "run": "runs/20261130-150000-workbench-20-react-Qwen3-Coder-30B-A3B-Instruct", "taskset": "workbench:20",
@@ -26,3 +32,21 @@ def test_80_columns_get_two_lines_a_run_and_every_name_whole() -> None:
     assert name == ROW["run"]
     assert "8/80 done  score 0.500" in facts
     assert facts.endswith("workbench:20 · react · openai:Qwen/Qwen3-Coder-30B-A3B-Instruct")
+
+
+def test_two_programs_of_the_harness_command_are_told_apart_and_make_two_runs(
+    orchard: Orchard, tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.sh").write_text(f"#!/bin/sh\n# {name}\nexit 3\n")
+        (tmp_path / f"{name}.sh").chmod(0o755)
+    asked = ("run", "workbench:1", "--model", "oracle", "--out", "runs/a")
+    orchard(*asked, "--harness", "command:./a.sh")
+    listed = json.loads(orchard("runs", "list", "--json").stdout)
+    assert [run["harness"] for run in listed] == ["command:./a.sh"]
+    name = json.loads(orchard("show", "runs/a", "--json").stdout)[0]["id"]
+    for shown in (orchard("report", "runs/a"), orchard("show", "runs/a", name)):
+        assert "command:./a.sh" in shown.stdout
+    other = orchard(*asked, "--harness", "command:./b.sh", "--resume")
+    assert other.returncode == Exit.USAGE
+    assert "another configuration" in other.stderr

@@ -172,6 +172,21 @@ async def test_hostile_strings_do_not_work_as_markup(tmp_path: Path) -> None:
 def test_ordinary_names_stay_readable() -> None:
     assert escape("workbench:16") == "workbench:16"
     assert escape("fix-a-failing-test 0.3") == "fix-a-failing-test 0.3"
+    assert escape("0.1.0 (zeroclaw of the image)") == "0.1.0 (zeroclaw of the image)"
+    assert escape("(it's here)") == "(it's here)"
+
+
+def test_what_could_be_a_link_is_none_though_parentheses_are_plain() -> None:
+    for hostile in ("a [b](c)", "see (https://x.y/z)", "[b]: (c)", "![b](c)"):
+        shown = escape(hostile)
+        assert not {"[", "]"} & set(shown)
+        assert "://" not in shown
+
+
+async def test_no_version_is_cut_short(tmp_path: Path) -> None:
+    versions = {f"orchard-plugin-number-{number}": f"{number}.0" for number in range(40)}
+    text = to_markdown([build_report(await write_run(tmp_path, versions=versions))])
+    assert ", ".join(f"{name} {version}" for name, version in versions.items()) in text
 
 
 async def test_two_runs_say_why_they_differ(tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ def _rollout_pages(report: MatrixReport, *, back: str) -> Iterator[tuple[str, st
                 yield anchor, error
             else:
                 command = show_command(str(root), line.id)
+                written = {"harness": run.config.harness_text, "model": run.config.model_text}
+                rollout = rollout.model_copy(update=written)
                 yield anchor, render_rollout(rollout, command=command, back=f"{back}#{anchor}")
 
 
