@@ -63,15 +63,28 @@ async def test_a_shell_keeps_its_state_and_obeys_control_keys(inside: Sandbox, t
 
 async def test_a_character_that_comes_in_two_pieces_is_whole(inside: Sandbox, tmp_path: Path) -> None:
     def talk() -> str:
-        command = Command(inside, "printf '\\303'; read -r _; printf '\\244'", cwd=str(tmp_path))
+        command = Command(inside, "printf 'x\\303'; read -r _; printf '\\244'", cwd=str(tmp_path))
         text = ""
+        while not text:
+            text += command.take()
+        command.give("\n", end=True)
         while not command.ended:
             text += command.take()
-            if not text:
-                command.give("\n", end=True)
         return text
 
-    assert "ä" in await asyncio.to_thread(talk)
+    assert await asyncio.to_thread(talk) == "xä"
+
+
+async def test_input_after_its_end_is_refused(inside: Sandbox, tmp_path: Path) -> None:
+    def talk() -> str:
+        command = Command(inside, "read -r _; sleep 300", cwd=str(tmp_path))
+        command.give("\n", end=True)
+        with pytest.raises(SandboxRefused) as refused:
+            command.give("\n", end=True)
+        command.kill()
+        return refused.value.code
+
+    assert await asyncio.to_thread(talk) == "stdin_closed"
 
 
 @pytest.mark.parametrize(
