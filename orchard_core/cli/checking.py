@@ -54,7 +54,8 @@ def need_pytest() -> None:
     missing = [module for module in NEEDED if find_spec(module) is None]
     if missing:
         raise PluginNotInstalled(
-            f"the contract suites need {' and '.join(missing)}", hint="pip install 'orchard-core[check]'"
+            f"the contract suites need {' and '.join(missing)}",
+            hint="pip install 'orchard-core[check]'; in a clone, make demo puts them into .venv",
         )
 
 
