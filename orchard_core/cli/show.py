@@ -38,7 +38,10 @@ def show(
         bool, typer.Option("--json", help="Print JSON: the lines, or the whole record.")
     ] = False,
 ) -> None:
-    """List the rollouts of a run, or read one of them turn by turn; of a matrix, list its runs."""
+    """List the rollouts of a run, or read one of them turn by turn.
+
+    Of a matrix, its cells and their run directories are listed.
+    """
     from orchard_core.rollout.matrix.plan import is_matrix
     from orchard_core.rollout.store.run import open_run
 

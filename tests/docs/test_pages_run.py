@@ -81,6 +81,8 @@ def test_a_block_that_needs_more_is_checked_as_far_as_it_can_be(
     (tmp_path / ".home").mkdir()
     keys = {"OPENAI_API_KEY", *re.findall(r"[A-Z_]+_API_KEY", block.needs or "")}
     environment = reader_environment(tmp_path) | dict.fromkeys(keys, "sk-test")
+    if "zeroclaw binary" in (block.needs or ""):
+        environment["PATH"] += f":{ROOT / 'plugins/harness_zeroclaw/tests/standin'}"
     for line in block.body.splitlines():
         words = shlex.split(line, comments=True)
         if words[:2] == ["orchard", "run"]:
