@@ -13,6 +13,7 @@ def instruction_argument(instruction: str, home: str) -> tuple[str, tuple[FileIn
     and the argument says where that is. Half a surrogate pair becomes a question mark."""
     text = instruction.encode("utf-8", "replace")
     if len(text) <= _LONGEST and b"\0" not in text:
-        return text.decode(), ()
+        # A word that begins with a dash would be taken for a flag.
+        return ("\n" if text.startswith(b"-") else "") + text.decode(), ()
     said = f"Your task is written in the file {home}/task.md. Read all of it, then carry it out."
     return said, (FileInput(path="task.md", content=text),)
