@@ -133,7 +133,7 @@ def test_harnesses_take_a_configuration_of_their_own_by_a_flag_as_in_a_run(orcha
 
 def test_ctrl_c_stops_in_order_and_the_rest_is_run_later(orchard: Orchard, tmp_path: Path) -> None:
     running = subprocess.Popen(
-        [*ARGV, "matrix", *SMALL, "--attempts", "6", "--concurrency", "1", "--out", "m"],
+        [*ARGV, "matrix", *SMALL, "--attempts", "16", "--concurrency", "1", "--out", "m"],
         cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     )  # fmt: skip
@@ -145,7 +145,7 @@ def test_ctrl_c_stops_in_order_and_the_rest_is_run_later(orchard: Orchard, tmp_p
     assert running.returncode == Exit.INTERRUPTED
     assert "go on with: orchard matrix --out m" in said
     done = orchard("matrix", "--out", "m", "--json")
-    assert json.loads(done.stdout)["cells"][0]["finished"] == 12
+    assert json.loads(done.stdout)["cells"][0]["finished"] == 32
 
 
 def test_a_run_is_graded_again_and_compared(orchard: Orchard, tmp_path: Path) -> None:
