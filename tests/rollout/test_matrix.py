@@ -232,6 +232,21 @@ async def test_what_the_harness_broke_is_run_again_only_when_asked_for(matrices:
     assert calls == {f"write-{number}": 2 for number in range(3)}
 
 
+async def test_a_cell_whose_rollouts_all_fail_alike_ends_early_and_the_others_run(matrices: Matrices) -> None:
+    async def breaks(task: Task, sandbox: Sandbox, model: ModelEndpoint) -> None:
+        raise HarnessError("no such program")
+
+    watching = Watching()
+    items = await collected(
+        matrices(
+            harnesses=[Named("frail", breaks), Named("a")], tasksets=[FakeTaskSet.of(20)], watcher=watching,
+            options=MatrixOptions(concurrency=1),
+        )
+    )  # fmt: skip
+    assert by_cell(items) == {("frail", "fake"): 5, ("a", "fake"): 20}
+    assert "failed in 5 rollouts in a row alike" in watching.refusals["frail"]
+
+
 async def test_a_wrong_answer_is_never_run_again(matrices: Matrices) -> None:
     async def wrong(task: Task, sandbox: Sandbox, model: ModelEndpoint) -> None:
         await sandbox.write("/workspace/answer.txt", b"wrong")
