@@ -67,7 +67,14 @@ def _make(place: Path, requirements: Path, python: str, lock: int) -> None:
 def _of_pyenv(version: str) -> str | None:
     """pyenv's newest of this version, which uv finds only when pyenv's own settings select it."""
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    found = list(root.glob(f"versions/{version}.*/bin/python{version}"))
+    try:
+        found = [
+            path
+            for path in root.glob(f"versions/{version}.*/bin/python{version}")
+            if os.access(path, os.X_OK)
+        ]
+    except OSError:  # another user's, or no path at all: uv looks elsewhere
+        return None
     return str(max(found, key=lambda path: [int(n) for n in _NUMBER.findall(str(path))])) if found else None
 
 

@@ -73,6 +73,15 @@ async def test_one_whose_base_is_gone_is_made_anew(requirements: Path) -> None:
     assert await said(str(again), "-I", "-c", "import demo_thing; print(demo_thing.ANSWER)") == "42"
 
 
+async def test_a_pyenv_that_cannot_be_read_is_passed_over(
+    requirements: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as root's, which `su` leaves in the environment; here one whose path no system takes."""
+    monkeypatch.setenv("PYENV_ROOT", "/" + "x" * 300)
+    python = await managed_python("demo", requirements, python=PYTHON, size="", variable="UNSET_VARIABLE")
+    assert await said(str(python), "-I", "-c", "import demo_thing; print(demo_thing.ANSWER)") == "42"
+
+
 async def test_one_of_your_own_is_taken(
     requirements: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
