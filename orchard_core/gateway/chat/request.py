@@ -6,29 +6,15 @@ from typing import Any
 
 from orchard_core.gateway.conversation import Conversation, Head, Heard
 from orchard_core.gateway.dialect import Request
-from orchard_core.gateway.json_text import (
-    JsonFault,
-    ascii_text,
-    decode,
-    dumps_ascii,
-    is_utf8,
-    scan,
-    skip,
-    walk_array,
-    walk_object,
-    whole,
-)
+from orchard_core.gateway.json_text import JsonFault, ascii_text, decode, scan, skip, walk_array
+from orchard_core.gateway.members import Members
 from orchard_core.types.model import Dialect
 
 
 def read_request(body: bytes, conversation: Conversation) -> Request:
     """Read a request. Raises JsonFault."""
-    text = decode(body)
-    reader = _Reader(text, conversation.heads)
-    start = skip(text, 0)
-    if text[start : start + 1] != "{":
-        raise JsonFault("the body must be a JSON object")
-    whole(text, walk_object(text, start, reader.member))
+    reader = _Reader(decode(body), conversation.heads)
+    reader.members.walk(reader.member)
     return reader.request(body)
 
 
@@ -38,27 +24,15 @@ class _Reader:
     def __init__(self, text: str, heads: list[Head]) -> None:
         self.text = text
         self.heads = heads
-        self.fields: set[str] = set()
-        self.values: dict[str, Any] = {}
-        self.params: list[str] = []
-        self.tools: str | None = None
+        self.members = Members(text)
         self.heard: Heard | None = None
 
     def member(self, key: str, at: int) -> int:
         """One top-level member."""
-        if key in self.fields:
-            # Parsers disagree on which of two wins, so a check of one could pass the other.
-            raise JsonFault(f"the field {key!r} is given twice")
-        self.fields.add(key)
         if key == "messages":
             return self.messages(at)
         value, end = scan(self.text, at)
-        raw = ascii_text(self.text[at:end])
-        if key == "tools":
-            self.tools = raw
-        else:
-            self.params.append(f"{dumps_ascii(key)}:{raw}")
-            self.values[key] = value
+        self.members.keep(key, value, self.text[at:end])
         return end
 
     def messages(self, at: int) -> int:
@@ -121,26 +95,11 @@ class _Reader:
 
     def request(self, body: bytes) -> Request:
         """What was read."""
-        model, stream = self.values.get("model"), self.values.get("stream", False)
-        if not isinstance(model, str):
-            raise JsonFault("`model` must be a string")
+        values = self.members.values
         if self.heard is None:
             raise JsonFault("`messages` is missing")
-        if stream not in (True, False, None) or (isinstance(stream, int) and not isinstance(stream, bool)):
-            raise JsonFault("`stream` must be true or false")
-        if self.values.get("n", 1) not in (1, None):
+        if values.get("n", 1) not in (1, None):
             raise JsonFault("`n` must be 1: every answer is recorded as a call of its own")
-        options = self.values.get("stream_options")
+        options = values.get("stream_options")
         wanted = isinstance(options, dict) and options.get("include_usage") is True
-        return Request(
-            dialect=Dialect.CHAT,
-            wire=Dialect.CHAT,
-            body=body if is_utf8(body) else ascii_text(self.text).encode(),
-            model=model,
-            stream=bool(stream),
-            fields=frozenset(self.fields),
-            usage_wanted=wanted,
-            heard=self.heard,
-            tools=self.tools,
-            params="{" + ",".join(self.params) + "}",
-        )
+        return self.members.request(Dialect.CHAT, body, self.heard, usage_wanted=wanted)
