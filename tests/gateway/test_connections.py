@@ -18,7 +18,6 @@ from orchard_core.gateway.listener import Listener
 from orchard_core.gateway.openai import OpenAIConfig, OpenAIModel
 from orchard_core.gateway.pool import Pool
 from orchard_core.plugins.lookup import load_model
-from orchard_core.types.model import Dialect
 
 from .conftest import Open
 from .model_server import ModelServer, chunk, streams
@@ -38,10 +37,17 @@ def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_keys_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env-secret")
     config = OpenAIConfig(model="m", api_key="sk-given-secret", headers={"X-Team": "hidden-team"})  # type: ignore[arg-type, dict-item]
-    target = OpenAIModel(config)._plain("http://x/v1", Dialect.CHAT, "sk-given-secret")._target
+    auth = {"Authorization": "Bearer sk-given-secret"}
+    target = config.endpoint("http://x/v1", "sk-given-secret", auth)._target
     shown = repr(config) + config.model_dump_json() + repr(target)
     assert "secret" not in shown
     assert "hidden" not in shown
+
+
+def test_a_header_of_the_users_takes_the_place_of_ours_however_it_is_spelled() -> None:
+    config = OpenAIConfig(model="m", headers={"aUTHORIZATION": "Token of-mine"})  # type: ignore[dict-item]
+    target = config.endpoint("http://x/v1", "k", {"Authorization": "Bearer k"})._target
+    assert dict(target.headers) == {"authorization": "Token of-mine"}
 
 
 @pytest.mark.parametrize("url", ["http://x:99999/v1", "localhost:8000/v1", "ftp://x/v1", "http://"])
