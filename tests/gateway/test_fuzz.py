@@ -184,7 +184,8 @@ def test_a_request_is_read_or_refused(spoken: Spoken, data: st.DataObject, escap
 @given(body=st.binary(max_size=80) | VALUES.map(encoded))
 def test_a_body_of_anything_is_read_or_refused(spoken: Spoken, body: bytes) -> None:
     with suppress(JsonFault):
-        codec_of(spoken).request(body, Conversation())
+        request = codec_of(spoken).request(body, Conversation())
+        assert request.heard.sent, "what is read has a conversation"
 
 
 @EACH

@@ -88,13 +88,13 @@ async def test_cancelling_ends_the_wait_with_its_clean_up_and_the_thread() -> No
 async def test_many_run_side_by_side() -> None:
     gate = asyncio.Barrier(40)
 
-    async def meet() -> None:
-        async with gate:
-            pass
+    async def meet() -> int:
+        return await gate.wait()
 
-    async def one() -> None:
+    async def one() -> int:
         bridge = ThreadBridge()
-        await bridge.drive(lambda: bridge.wait(meet()))
+        return await bridge.drive(lambda: bridge.wait(meet()))
 
     async with asyncio.timeout(60):
-        await asyncio.gather(*(one() for _ in range(40)))
+        places = await asyncio.gather(*(one() for _ in range(40)))
+    assert sorted(places) == list(range(40)), "all of them waited at once"
