@@ -28,7 +28,7 @@ _MODULES = {
     "fakes.tool": ("FakeTool",),
     "fakes.trainer": ("FakeTrainer",),
     "fakes.upstream": ("FakeUpstream",),
-    "isolation": ("skip_without_isolation",),
+    "isolation": ("provider_or_skip", "skip_without_isolation"),
     "suites.example_reward": ("ExampleRewardSuite",),
     "suites.harness.stage": ("Played", "Stage", "stage", "steps"),
     "suites.harness.suite": ("HarnessSuite",),

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from orchard_core import SandboxProvider, SandboxUnavailable
+from orchard_core import SandboxProvider
 from orchard_core.plugins.lookup import load_provider
-from orchard_core.testing import SandboxSuite, skip_without_isolation
+from orchard_core.testing import SandboxSuite, provider_or_skip
 
 
 class TestLocalProvider(SandboxSuite):
     """Namespaces of Linux; everything is isolated."""
 
     async def make_provider(self) -> SandboxProvider:
-        provider = load_provider("local")
-        try:
-            await provider.capabilities()
-        except SandboxUnavailable as error:
-            skip_without_isolation(error)
-        return provider
+        return await provider_or_skip()
 
 
 class TestProcessProvider(SandboxSuite):

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from orchard_core import ImageRef, SandboxProvider, SandboxUnavailable
-from orchard_core.plugins.lookup import load_provider
-from orchard_core.testing import SandboxSuite, skip_without_isolation
+from orchard_core import ImageRef, SandboxProvider
+from orchard_core.testing import SandboxSuite, provider_or_skip
 
 ECHO = """package main
 
@@ -54,9 +53,4 @@ class TestScratchImage(SandboxSuite):
         cls.image = ImageRef(kind="rootfs", value=str(rootfs))
 
     async def make_provider(self) -> SandboxProvider:
-        provider = load_provider("local")
-        try:
-            await provider.capabilities()
-        except SandboxUnavailable as error:
-            skip_without_isolation(error)
-        return provider
+        return await provider_or_skip()

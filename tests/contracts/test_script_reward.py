@@ -11,13 +11,11 @@ from orchard_core import (
     Outcome,
     SandboxProvider,
     SandboxSpec,
-    SandboxUnavailable,
     Task,
     Trajectory,
 )
-from orchard_core.plugins.lookup import load_provider
 from orchard_core.reward.script import ScriptReward, VerifierScript
-from orchard_core.testing import ANSWER_PATH, FakeBlobs, RewardSuite, skip_without_isolation
+from orchard_core.testing import ANSWER_PATH, FakeBlobs, RewardSuite, provider_or_skip
 
 TEST = """#!/bin/sh
 if [ "$(cat /workspace/answer.txt)" = 42 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
@@ -26,12 +24,7 @@ if [ "$(cat /workspace/answer.txt)" = 42 ]; then echo 1; else echo 0; fi > /logs
 
 class TestScriptReward(RewardSuite):
     async def make_provider(self) -> SandboxProvider:
-        provider = load_provider("local")
-        try:
-            await provider.capabilities()
-        except SandboxUnavailable as error:
-            skip_without_isolation(error)
-        return provider
+        return await provider_or_skip()
 
     @pytest.fixture
     def reward(self, tmp_path: Path) -> ScriptReward:

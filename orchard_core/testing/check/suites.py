@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from orchard_core.errors import SandboxUnavailable
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
@@ -14,7 +13,7 @@ from orchard_core.reward.contract import Reward
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
 from orchard_core.testing.fakes.provider import FakeProvider
-from orchard_core.testing.isolation import skip_without_isolation
+from orchard_core.testing.isolation import provider_or_skip
 from orchard_core.testing.suites.example_reward import ExampleRewardSuite
 from orchard_core.testing.suites.harness.suite import HarnessSuite
 from orchard_core.testing.suites.model.model import ModelSuite
@@ -32,14 +31,7 @@ def suite_of(subject: Subject) -> type:
 
 
 async def _provider(subject: Subject) -> SandboxProvider:
-    if subject.sandbox == "fake":
-        return FakeProvider()
-    provider = lookup.load_provider(subject.sandbox)
-    try:
-        await provider.capabilities()
-    except SandboxUnavailable as error:
-        skip_without_isolation(error)
-    return provider
+    return FakeProvider() if subject.sandbox == "fake" else await provider_or_skip(subject.sandbox)
 
 
 def _harness(subject: Subject) -> type:

@@ -9,8 +9,8 @@ from orchard_harness_cli.adapter import find_adapter
 from orchard_harness_cli.config import CliConfig
 from orchard_harness_cli.harness import Cli
 
-from orchard_core import Harness, SandboxProvider, SandboxUnavailable, load_provider
-from orchard_core.testing import HarnessSuite, skip_without_isolation
+from orchard_core import Harness, SandboxProvider
+from orchard_core.testing import HarnessSuite, provider_or_skip
 
 
 class CliSuite(HarnessSuite):
@@ -28,12 +28,7 @@ class CliSuite(HarnessSuite):
 
     async def make_provider(self) -> SandboxProvider:
         """The local one."""
-        provider = load_provider("local")
-        try:
-            await provider.capabilities()
-        except SandboxUnavailable as error:
-            skip_without_isolation(error)
-        return provider
+        return await provider_or_skip()
 
 
 @pytest.mark.slow

@@ -9,8 +9,8 @@ from orchard_harness_miniswe.harness import Miniswe
 from orchard_harness_miniswe.settings import MinisweConfig
 from pydantic import JsonValue
 
-from orchard_core import Harness, SandboxProvider, SandboxUnavailable, load_provider
-from orchard_core.testing import HarnessSuite, skip_without_isolation
+from orchard_core import Harness, SandboxProvider
+from orchard_core.testing import HarnessSuite, provider_or_skip
 
 PLAIN: dict[str, JsonValue] = {
     "model": {"observation_template": "{{ output.returncode }}\n{{ output.output }}"}
@@ -34,12 +34,7 @@ class TestInRealSandboxes(TestToolCalls):
 
     async def make_provider(self) -> SandboxProvider:
         """The provider `local`, where it can be had."""
-        provider = load_provider("local")
-        try:
-            await provider.capabilities()
-        except SandboxUnavailable as error:
-            skip_without_isolation(error)
-        return provider
+        return await provider_or_skip()
 
 
 class TestText(HarnessSuite):

@@ -7,8 +7,8 @@ from typing import ClassVar
 import pytest
 from orchard_harness_openhands.harness import OpenHands
 
-from orchard_core import Harness, SandboxProvider, SandboxUnavailable, load_provider
-from orchard_core.testing import HarnessSuite, skip_without_isolation
+from orchard_core import Harness, SandboxProvider
+from orchard_core.testing import HarnessSuite, provider_or_skip
 
 
 @pytest.mark.slow
@@ -18,12 +18,7 @@ class TestContract(HarnessSuite):
     mcp_name: ClassVar[str] = "{}"
 
     async def make_provider(self) -> SandboxProvider:
-        provider = load_provider("local")
-        try:
-            await provider.capabilities()
-        except SandboxUnavailable as error:
-            skip_without_isolation(error)
-        return provider
+        return await provider_or_skip()
 
     @pytest.fixture
     def harness(self, openhands: OpenHands) -> Harness:

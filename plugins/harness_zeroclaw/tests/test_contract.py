@@ -9,8 +9,8 @@ import pytest
 from orchard_harness_zeroclaw.config import ZeroClawConfig
 from orchard_harness_zeroclaw.harness import ZeroClaw
 
-from orchard_core import Harness, SandboxProvider, SandboxUnavailable, load_provider
-from orchard_core.testing import HarnessSuite, skip_without_isolation
+from orchard_core import Harness, SandboxProvider
+from orchard_core.testing import HarnessSuite, provider_or_skip
 
 
 class ZeroClawSuite(HarnessSuite):
@@ -21,12 +21,7 @@ class ZeroClawSuite(HarnessSuite):
 
     async def make_provider(self) -> SandboxProvider:
         """The local one."""
-        provider = load_provider("local")
-        try:
-            await provider.capabilities()
-        except SandboxUnavailable as error:
-            skip_without_isolation(error)
-        return provider
+        return await provider_or_skip()
 
 
 class TestStandIn(ZeroClawSuite):
