@@ -32,6 +32,8 @@ class HarnessCapabilities(Record):
     """It shows images to the model."""
     turn_limit: bool = True
     """It can stop after a number of turns itself."""
+    calls_in_order: bool = True
+    """It runs the calls of one answer one after another; false: it may run them at once, in any order."""
     replayable: bool = False
     """Its state is its conversation, so that recorded answers replay it (branch credit)."""
 

@@ -34,6 +34,8 @@ class Adapter(BaseModel):
     """How it takes the task's tools."""
     images: bool = True
     """It shows the model pictures: from files, and from tools when these come by MCP."""
+    calls_in_order: bool = True
+    """It runs the calls of one answer one after another."""
     model_error: str = ""
     """What its last words hold when its model failed, for one that tells so in no event."""
     note: str = ""
@@ -64,7 +66,12 @@ class Adapter(BaseModel):
     @property
     def able(self) -> HarnessCapabilities:
         """What it can do."""
-        return HarnessCapabilities(tools=self.tools, images=self.images, turn_limit=bool(self.turns_argv))
+        return HarnessCapabilities(
+            tools=self.tools,
+            images=self.images,
+            turn_limit=bool(self.turns_argv),
+            calls_in_order=self.calls_in_order,
+        )
 
     def program(self, values: Mapping[str, str], *, mcp: bool, turns: bool) -> InsideProgram:
         """What to run, the program's own path left out."""

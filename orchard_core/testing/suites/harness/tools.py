@@ -90,7 +90,8 @@ class ToolTests(HarnessTests):
     async def test_several_calls_in_a_turn_run_in_order(
         self, stage: Stage, sandbox: Sandbox, able: HarnessCapabilities
     ) -> None:
-        """Models send calls in the order they mean: run each once, in that order, and answer each."""
+        """Models send calls in the order they mean: run each once, in that order unless the capabilities say
+        that it runs them at once, and answer each."""
         tool = FakeTool()
         numbers = [f"number-{n}" for n in range(3)]
         reply = self.calling(able, sandbox, *(("echo", {"words": number}) for number in numbers))
@@ -101,7 +102,8 @@ class ToolTests(HarnessTests):
             tools=[tool],
             limits=self.play_limits(able),
         )
-        assert [call["words"] for call in tool.calls] == numbers
+        ran = [str(call["words"]) for call in tool.calls]
+        assert (ran if able.calls_in_order else sorted(ran)) == numbers
         assert [f"call_{n}" for n in range(3) if f'"call_{n}"' not in played.heard] == []
 
     async def test_a_tools_error_is_shown_and_the_run_goes_on(
