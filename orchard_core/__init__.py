@@ -21,6 +21,7 @@ _MODULES = {
     "orchard_core.evals.matrix_markdown": ("matrix_markdown",),
     "orchard_core.evals.matrix_report": ("Cell", "MatrixReport"),
     "orchard_core.evals.report": ("Report", "build_report"),
+    "orchard_core.formats.contract": ("DatasetFormat",),
     "orchard_core.gateway.contract": (
         "BeforeCall", "Model", "Renderer", "SessionContext", "Upstream", "UpstreamReply", "UpstreamRequest",
     ),
@@ -47,7 +48,7 @@ _MODULES = {
     "orchard_core.harness.tool_client": ("McpServer", "ToolClient", "install_tool_client", "mcp_server"),
     "orchard_core.plugins.hookspecs": ("hookimpl",),
     "orchard_core.plugins.lookup": (
-        "load_harness", "load_model", "load_provider", "load_reward", "load_taskset", "load_trainer",
+        "load_format", "load_harness", "load_model", "load_provider", "load_reward", "load_taskset", "load_trainer",
         "open_sandbox",
     ),
     "orchard_core.reward.contract": (
@@ -91,6 +92,8 @@ _MODULES = {
     ),
     "orchard_core.types.base": ("Record",),
     "orchard_core.types.content": ("Content", "Image", "Text"),
+    "orchard_core.types.credit": ("Credit", "RiseSegment", "ValuePoint"),
+    "orchard_core.types.dataset": ("AnswerSpan", "DatasetRow", "RecordedTokens"),
     "orchard_core.types.events": (
         "CallFinished", "Event", "PhaseStarted", "RolloutFinished", "RolloutStarted", "RunFinished",
         "RunStarted",

@@ -14,6 +14,7 @@ from orchard_core.evals.matrix_report import Cell as Cell
 from orchard_core.evals.matrix_report import MatrixReport as MatrixReport
 from orchard_core.evals.report import Report as Report
 from orchard_core.evals.report import build_report as build_report
+from orchard_core.formats.contract import DatasetFormat as DatasetFormat
 from orchard_core.gateway.contract import BeforeCall as BeforeCall
 from orchard_core.gateway.contract import Model as Model
 from orchard_core.gateway.contract import Renderer as Renderer
@@ -56,6 +57,7 @@ from orchard_core.harness.tool_client import ToolClient as ToolClient
 from orchard_core.harness.tool_client import install_tool_client as install_tool_client
 from orchard_core.harness.tool_client import mcp_server as mcp_server
 from orchard_core.plugins.hookspecs import hookimpl as hookimpl
+from orchard_core.plugins.lookup import load_format as load_format
 from orchard_core.plugins.lookup import load_harness as load_harness
 from orchard_core.plugins.lookup import load_model as load_model
 from orchard_core.plugins.lookup import load_provider as load_provider
@@ -136,6 +138,12 @@ from orchard_core.types.base import Record as Record
 from orchard_core.types.content import Content as Content
 from orchard_core.types.content import Image as Image
 from orchard_core.types.content import Text as Text
+from orchard_core.types.credit import Credit as Credit
+from orchard_core.types.credit import RiseSegment as RiseSegment
+from orchard_core.types.credit import ValuePoint as ValuePoint
+from orchard_core.types.dataset import AnswerSpan as AnswerSpan
+from orchard_core.types.dataset import DatasetRow as DatasetRow
+from orchard_core.types.dataset import RecordedTokens as RecordedTokens
 from orchard_core.types.events import CallFinished as CallFinished
 from orchard_core.types.events import Event as Event
 from orchard_core.types.events import PhaseStarted as PhaseStarted

@@ -16,10 +16,11 @@ CORE = ROOT / "orchard_core"
 LAYERS = (
     {"errors"},
     {"types"},
-    {"sandbox", "harness", "gateway", "reward", "trainer", "tasks"},
+    {"sandbox", "harness", "gateway", "reward", "trainer", "tasks", "formats"},
     {"plugins"},
     {"rollout"},
     {"evals", "datasets"},
+    {"viewer"},
     {"cli"},
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

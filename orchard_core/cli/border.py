@@ -25,6 +25,12 @@ USAGE_ERRORS = (
     errors.RunExists,
     errors.RunNotFound,
     errors.RunLocked,
+    errors.DatasetNotFound,
+    errors.DatasetExists,
+    errors.DatasetLocked,
+    errors.FormatUnknown,
+    errors.FormatUnsupported,
+    errors.CreditRefused,
 )
 """Errors that are raised before anything starts."""
 

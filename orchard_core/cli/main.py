@@ -24,6 +24,7 @@ from orchard_core.cli import (
     tasks,
 )
 from orchard_core.cli.border import DEBUG_VARIABLE
+from orchard_core.cli.data.app import app as data
 from orchard_core.cli.group import OrchardGroup, SectionedCommand
 
 app = typer.Typer(
@@ -38,7 +39,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_RUN, _LOOK, _SETUP, _EXTEND = "Run", "Look at results", "Look at what is there", "Write a plugin"
+_RUN, _LOOK, _DATA = "Run", "Look at results", "Make a training set"
+_SETUP, _EXTEND = "Look at what is there", "Write a plugin"
 
 app.command("demo", cls=SectionedCommand, rich_help_panel=_RUN)(demo.demo)
 app.command("run", cls=SectionedCommand, rich_help_panel=_RUN)(run.run)
@@ -49,6 +51,7 @@ app.command("show", cls=SectionedCommand, rich_help_panel=_LOOK)(show.show)
 app.command("samples", cls=SectionedCommand, rich_help_panel=_LOOK)(samples.samples)
 app.command("report", cls=SectionedCommand, rich_help_panel=_LOOK)(report.report)
 app.add_typer(runs.app, name="runs", rich_help_panel=_LOOK)
+app.add_typer(data, name="data", rich_help_panel=_DATA)
 app.command("plugins", cls=SectionedCommand, rich_help_panel=_SETUP)(plugins.plugins)
 app.add_typer(tasks.app, name="tasks", rich_help_panel=_SETUP)
 app.command("new", cls=SectionedCommand, rich_help_panel=_EXTEND)(new.new)

@@ -55,6 +55,11 @@ def orchard_models() -> list[Descriptor]:  # type: ignore[empty-body]
 
 
 @hookspec
+def orchard_dataset_formats() -> list[Descriptor]:  # type: ignore[empty-body]
+    """Formats to import datasets from and export them to; a factory gives a DatasetFormat."""
+
+
+@hookspec
 def orchard_commands(app: typer.Typer) -> None:
     """Add commands to the `orchard` command line."""
 

@@ -21,6 +21,7 @@ from orchard_core.errors import (
     PluginImportFailed,
     PluginNotInstalled,
 )
+from orchard_core.formats.contract import DatasetFormat
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins.catalog import Catalog
@@ -81,6 +82,11 @@ def load_reward(spec: str, **options: object) -> Reward:
 def load_trainer(spec: str, **options: object) -> Trainer:
     """A trainer by name."""
     return _load(PluginKind.TRAINER, Trainer, spec, options)
+
+
+def load_format(spec: str, **options: object) -> DatasetFormat:
+    """A dataset format, such as `hf` or `atif`."""
+    return _load(PluginKind.FORMAT, DatasetFormat, spec, options)
 
 
 @asynccontextmanager

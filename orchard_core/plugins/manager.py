@@ -45,6 +45,7 @@ _KIND_OF_HOOK = {
     "orchard_rewards": PluginKind.REWARD,
     "orchard_trainers": PluginKind.TRAINER,
     "orchard_models": PluginKind.MODEL,
+    "orchard_dataset_formats": PluginKind.FORMAT,
 }
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 

@@ -26,6 +26,8 @@ class PluginKind(StrEnum):
     """A Trainer."""
     MODEL = "model"
     """A Model."""
+    FORMAT = "format"
+    """A DatasetFormat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""`orchard data`: from runs to a training set."""

@@ -1,0 +1,1 @@
+"""From rollouts to a training set: rows, storage, mixing, formats, credit."""

@@ -1,0 +1,1 @@
+"""Formats of other projects that datasets are read from and written to."""

@@ -1,0 +1,1 @@
+"""The local web viewer: runs, datasets, one rollout turn by turn."""
