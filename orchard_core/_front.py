@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from orchard_core.datasets.credit.apply import apply_credit as apply_credit
+from orchard_core.datasets.credit.store import Credits as Credits
+from orchard_core.datasets.credit.store import open_credits as open_credits
 from orchard_core.errors import *  # noqa: F403
 from orchard_core.evals.compare import RunComparison as RunComparison
 from orchard_core.evals.compare import compare as compare

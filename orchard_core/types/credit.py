@@ -61,6 +61,9 @@ class Credit(Record):
     """The rollout passed: every turn is trained on, and nothing was estimated."""
     error: str = ""
     """Why there is no curve; the rollout is then left out of training, never taken whole."""
+    again: bool = False
+    """The error is none of the rollout's or the estimator's doing, such as a model that could not be had: the
+    next start tries again."""
     cost_usd: float | None = None
     """US dollars spent on it; None: unknown."""
     rollouts: int = 0

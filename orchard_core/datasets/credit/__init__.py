@@ -1,0 +1,1 @@
+"""Credit assignment: value curves, rise segments, per-turn masks, and where they are kept."""
