@@ -1,8 +1,8 @@
 """The lines of `credits.jsonl`: one Credit each, with a checksum of what stands before it.
 
-A line is `{...,"crc":"xxxxxxxx"}`: plain JSON for any reader, with CRC-32 over the bytes before `,"crc"`. Bad
-lines with nothing valid after them are a torn tail, which was never reported and may be cut; a bad line before
-a valid one is damage.
+A line is `{...,"crc":"xxxxxxxx"}`: plain JSON for any reader, with CRC-32 over the bytes before `,"crc"`.
+Bad lines with nothing valid after them are a torn tail, which was never reported and may be cut; a bad line
+before a valid one is damage.
 """
 
 from __future__ import annotations

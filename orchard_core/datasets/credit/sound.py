@@ -19,7 +19,7 @@ class Fault:
 
 
 def fault_of(credit: Credit) -> Fault | None:
-    """The first fault, or None. With T turns: a mask of T, T + 1 points or none, segments inside and in order."""
+    """The first fault, or None. With T turns: a mask of T, T + 1 points or none, segments in order."""
     turns = len(credit.mask)
     if any(entry not in (0, 1) for entry in credit.mask):
         return Fault(field="mask", what="it holds something other than 0 and 1")
