@@ -23,7 +23,7 @@ _MODULES = {
     "orchard_core.evals.matrix_markdown": ("matrix_markdown",),
     "orchard_core.evals.matrix_report": ("Cell", "MatrixReport"),
     "orchard_core.evals.report": ("Report", "build_report"),
-    "orchard_core.formats.contract": ("DatasetFormat",),
+    "orchard_core.formats.contract": ("DatasetFormat", "Exemplary"),
     "orchard_core.gateway.contract": (
         "BeforeCall", "Model", "Renderer", "SessionContext", "Upstream", "UpstreamReply", "UpstreamRequest",
     ),

@@ -18,6 +18,7 @@ from orchard_core.evals.matrix_report import MatrixReport as MatrixReport
 from orchard_core.evals.report import Report as Report
 from orchard_core.evals.report import build_report as build_report
 from orchard_core.formats.contract import DatasetFormat as DatasetFormat
+from orchard_core.formats.contract import Exemplary as Exemplary
 from orchard_core.gateway.contract import BeforeCall as BeforeCall
 from orchard_core.gateway.contract import Model as Model
 from orchard_core.gateway.contract import Renderer as Renderer

@@ -30,6 +30,7 @@ _MODULES = {
     "fakes.upstream": ("FakeUpstream",),
     "isolation": ("provider_or_skip", "skip_without_isolation"),
     "suites.example_reward": ("ExampleRewardSuite",),
+    "suites.format": ("FormatSuite",),
     "suites.harness.stage": ("Played", "Stage", "stage", "steps"),
     "suites.harness.suite": ("HarnessSuite",),
     "suites.model.http_upstream": ("HttpUpstreamSuite",),

@@ -24,6 +24,7 @@ from orchard_core.testing.fakes.upstream import FakeUpstream as FakeUpstream
 from orchard_core.testing.isolation import provider_or_skip as provider_or_skip
 from orchard_core.testing.isolation import skip_without_isolation as skip_without_isolation
 from orchard_core.testing.suites.example_reward import ExampleRewardSuite as ExampleRewardSuite
+from orchard_core.testing.suites.format import FormatSuite as FormatSuite
 from orchard_core.testing.suites.harness.stage import Played as Played
 from orchard_core.testing.suites.harness.stage import Stage as Stage
 from orchard_core.testing.suites.harness.stage import stage as stage

@@ -12,6 +12,7 @@ import pytest
 
 import orchard_core.testing as front
 from orchard_core.testing import (
+    FormatSuite,
     HarnessSuite,
     HttpUpstreamSuite,
     ModelSuite,
@@ -21,7 +22,16 @@ from orchard_core.testing import (
     TrainerSuite,
 )
 
-SUITES = (HarnessSuite, HttpUpstreamSuite, ModelSuite, RewardSuite, SandboxSuite, TaskSetSuite, TrainerSuite)
+SUITES = (
+    FormatSuite,
+    HarnessSuite,
+    HttpUpstreamSuite,
+    ModelSuite,
+    RewardSuite,
+    SandboxSuite,
+    TaskSetSuite,
+    TrainerSuite,
+)
 
 
 def test_every_public_name_is_there() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from orchard_core.formats.contract import DatasetFormat
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
@@ -15,6 +16,7 @@ from orchard_core.tasks.contract import TaskSet
 from orchard_core.testing.fakes.provider import FakeProvider
 from orchard_core.testing.isolation import provider_or_skip
 from orchard_core.testing.suites.example_reward import ExampleRewardSuite
+from orchard_core.testing.suites.format import FormatSuite
 from orchard_core.testing.suites.harness.suite import HarnessSuite
 from orchard_core.testing.suites.model.model import ModelSuite
 from orchard_core.testing.suites.sandbox.suite import SandboxSuite
@@ -102,6 +104,15 @@ def _model(subject: Subject) -> type:
     return Checked
 
 
+def _format(subject: Subject) -> type:
+    class Checked(FormatSuite):
+        @pytest.fixture
+        def dataset_format(self) -> DatasetFormat:
+            return lookup.load_format(subject.spec, **subject.options)
+
+    return Checked
+
+
 _SUITES: Mapping[PluginKind, Callable[[Subject], type]] = {
     PluginKind.HARNESS: _harness,
     PluginKind.SANDBOX: _sandbox,
@@ -109,4 +120,5 @@ _SUITES: Mapping[PluginKind, Callable[[Subject], type]] = {
     PluginKind.REWARD: _reward,
     PluginKind.TRAINER: _trainer,
     PluginKind.MODEL: _model,
+    PluginKind.FORMAT: _format,
 }
