@@ -8,8 +8,10 @@ from functools import cache
 from orchard_core.errors import ModelRejected
 from orchard_core.gateway.contract import SessionContext
 from orchard_core.gateway.scripted.config import NoisyOracleConfig, OracleConfig
-from orchard_core.gateway.scripted.noise import noisy_moves
+from orchard_core.gateway.scripted.conversation import Conversation
+from orchard_core.gateway.scripted.noise import noisy_answer
 from orchard_core.gateway.scripted.plan import Move, answer_to, gold_moves
+from orchard_core.gateway.scripted.reply import Reply
 from orchard_core.gateway.scripted.upstream import FreeModel, ScriptedUpstream
 from orchard_core.types.task import Solution
 
@@ -26,12 +28,14 @@ class OracleModel(FreeModel):
 
         @cache
         def moves() -> Sequence[Move]:
-            return self._moves(_solution(context), context)
+            return gold_moves(_solution(context), thoughts=self._thoughts)
 
-        return ScriptedUpstream(model=self.name, script=lambda conversation: answer_to(conversation, moves()))
+        return ScriptedUpstream(
+            model=self.name, script=lambda conversation: self._answer(conversation, moves(), context)
+        )
 
-    def _moves(self, solution: Solution, context: SessionContext) -> Sequence[Move]:
-        return gold_moves(solution, thoughts=self._thoughts)
+    def _answer(self, conversation: Conversation, gold: Sequence[Move], context: SessionContext) -> Reply:
+        return answer_to(conversation, gold)
 
 
 class NoisyOracleModel(OracleModel):
@@ -41,13 +45,10 @@ class NoisyOracleModel(OracleModel):
         self._config = config or NoisyOracleConfig()
         super().__init__(self._config, name="noisy-oracle")
 
-    def _moves(self, solution: Solution, context: SessionContext) -> Sequence[Move]:
+    def _answer(self, conversation: Conversation, gold: Sequence[Move], context: SessionContext) -> Reply:
         task = context.task.id if context.task else ""
-        return noisy_moves(
-            super()._moves(solution, context),
-            rate=self._config.rate,
-            seed=f"{self._config.seed}/{context.seed}/{task}",
-        )
+        seed = f"{self._config.seed}/{context.seed}/{task}"
+        return noisy_answer(conversation, gold, rate=self._config.rate, seed=seed)
 
 
 def _solution(context: SessionContext) -> Solution:

@@ -63,7 +63,7 @@ def answer_to(conversation: Conversation, moves: Sequence[Move]) -> Reply:
     if not interface.acts:
         return Reply(text=moves[-1].text or "Done.")
     position = min(played(conversation, moves, interface), len(moves) - 1)
-    return rendered(moves[position], position, interface)
+    return rendered(moves[position], _call_id(position), interface)
 
 
 def played(conversation: Conversation, moves: Sequence[Move], interface: Interface) -> int:
@@ -78,15 +78,14 @@ def played(conversation: Conversation, moves: Sequence[Move], interface: Interfa
         if (told := _told(message)) is not None:
             position = max(position, min(told, len(moves)))
             continue
-        faces = faces or [_face(rendered(move, i, interface).message(i)) for i, move in enumerate(moves)]
-        face = _face(message)
-        position = next((i + 1 for i in range(position, len(moves)) if faces[i] == face), position)
+        faces = faces or [face(rendered(move, "", interface).message(0)) for move in moves]
+        said = face(message)
+        position = next((i + 1 for i in range(position, len(moves)) if faces[i] == said), position)
     return position
 
 
-def rendered(move: Move, position: int, interface: Interface) -> Reply:
+def rendered(move: Move, call_id: str, interface: Interface) -> Reply:
     """A move as this harness understands it."""
-    call_id = f"call_{position:06d}"
     match move.act:
         case Act.RUN:
             return interface.run(move.thought, move.text, call_id)
@@ -106,7 +105,11 @@ def _told(message: Json) -> int | None:
     return max(found, default=None)
 
 
-def _face(message: Json) -> str:
+def _call_id(position: int) -> str:
+    return f"call_{position:06d}"
+
+
+def face(message: Json) -> str:
     """What a message does, however its arguments were written down again."""
     calls = [f"{name}({_plain(arguments)})" for _, name, arguments in calls_of(message)]
     return "\n".join(calls) if calls else text_of(message).strip()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -10,7 +12,7 @@ from pydantic import ValidationError
 from orchard_core import Solution, SolutionStep
 from orchard_core.gateway.scripted import NoisyOracleConfig, NoisyOracleModel, OracleModel
 
-from .conversations import BASH, SUBMIT, calls, context, play
+from .conversations import BASH, SUBMIT, calls, context, play, say
 
 SIX = Solution(steps=tuple(SolutionStep(command=f"echo {n} > f{n}", thought=f"File {n}.") for n in range(6)))
 GOLD = [f"echo {n} > f{n}" for n in range(6)]
@@ -76,6 +78,63 @@ async def test_it_makes_the_same_mistakes_in_text(prompt: str) -> None:
         native = await play(model, "", tools=[BASH, SUBMIT], within=context(SIX, seed), turns=30)
         thoughts = [answer["content"].split("\n\n")[0] for answer in written]
         assert thoughts == [answer["content"] for answer in native]
+
+
+def beginning(answers: list[dict[str, Any]], prompt: str) -> list[dict[str, Any]]:
+    """The conversation in which these answers were given."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": prompt}]
+    for answer in answers:
+        messages += [answer, {"role": "user", "content": "ok"}]
+    return messages
+
+
+def without_ids(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As a harness sends them back that makes ids of its own."""
+    return [
+        {**answer, "tool_calls": [{**call, "id": "x"} for call in answer.get("tool_calls", [])]}
+        for answer in answers
+    ]
+
+
+@pytest.mark.parametrize("sent_back", [list, without_ids], ids=["ids kept", "ids dropped"])
+@pytest.mark.parametrize(
+    "prompt", ["", "Write\n```bash\nls\n```", TAGGED], ids=["native", "fenced", "tagged"]
+)
+async def test_what_comes_next_depends_on_the_place_and_the_seed_and_on_nothing_else(
+    prompt: str, sent_back: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> None:
+    """So that a conversation begun with one seed goes on with another as the same policy would."""
+    model, tools = NoisyOracleModel(NoisyOracleConfig(rate=0.6)), [BASH, SUBMIT] if prompt == "" else []
+    next_after: dict[str, set[str]] = {}
+    beginnings = 0
+    for seed in range(12):
+        answers = await play(model, prompt, tools=tools, within=context(SIX, seed), turns=30)
+        for done in range(1, len(answers)):
+            messages = beginning(sent_back(answers[:done]), prompt)
+            said = await say(model, messages, within=context(SIX, 99), tools=tools)
+            last = str(answers[done - 1]["content"]) + str(calls(answers[done - 1]))
+            next_after.setdefault(last, set()).add(str(said["content"]) + str(calls(said)))
+            beginnings += 1
+    assert beginnings > 2 * len(next_after)
+    assert {len(answers) for answers in next_after.values()} == {1}
+
+
+async def test_a_step_is_not_played_twice_when_the_seed_changes() -> None:
+    model = NoisyOracleModel(NoisyOracleConfig(rate=0.5))
+    for seed in range(10):
+        answers = await play(model, "", tools=[BASH, SUBMIT], within=context(SIX, seed), turns=30)
+        half = len(answers) // 2
+        messages = beginning(answers[:half], "")
+        while len(answers := [m for m in messages if m["role"] == "assistant"]) < 30:
+            said = await say(model, messages, within=context(SIX, seed + 50), tools=[BASH, SUBMIT])
+            messages += [said, {"role": "user", "content": "ok"}]
+            if calls(said)[0][0] == "submit":
+                break
+        played = [GOLD.index(args["command"]) for name, args in
+                  (call for answer in answers for call in calls(answer))
+                  if isinstance(args, dict) and args.get("command") in GOLD]  # fmt: skip
+        assert played == sorted(set(played))
+        assert calls(messages[-2])[0][0] == "submit"
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1])
