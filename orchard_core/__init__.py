@@ -16,6 +16,9 @@ __version__ = "0.1.0"
 _MODULES = {
     "orchard_core.datasets.credit.apply": ("apply_credit",),
     "orchard_core.datasets.credit.store": ("Credits", "open_credits"),
+    "orchard_core.datasets.similar.actions": ("action_signature", "action_text"),
+    "orchard_core.datasets.similar.index": ("NearIndex",),
+    "orchard_core.datasets.similar.minhash": ("resemblance", "signature", "sketch"),
     "orchard_core.evals.compare": ("RunComparison", "compare"),
     "orchard_core.evals.markdown": ("to_markdown",),
     "orchard_core.evals.diff": ("RunDiff", "diff_runs"),
