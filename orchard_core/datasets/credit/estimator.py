@@ -24,6 +24,8 @@ class Item:
     """The run directory it lies in; None: a row without a run."""
     rollout: Rollout | None = None
     """The whole record; None: a row without a run."""
+    directory: Path | None = None
+    """The directory of credits it is for, where an estimator may keep files of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
