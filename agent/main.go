@@ -31,6 +31,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "tool" {
 		os.Exit(toolMain(os.Args[2:], toolStreams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "clone" {
+		os.Exit(cloneMain(os.Args[2:], os.Stdout, os.Stderr))
+	}
 	runtime.GOMAXPROCS(min(goroutinesAtOnce, runtime.NumCPU()))
 	debug.SetGCPercent(garbagePercentage)
 	debug.SetMemoryLimit(memoryGoal)

@@ -1,0 +1,8 @@
+package main
+
+import "syscall"
+
+const (
+	sysFstatat       = syscall.SYS_NEWFSTATAT
+	sysCopyFileRange = 326
+)
