@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic_core import from_json
-
 from orchard_core.errors import CreditRefused, DatasetCorrupt
+from orchard_core.gateway.json_text import JsonFault, loads
 from orchard_core.types.credit import Credit
 from orchard_core.types.dataset import DatasetRow
 from orchard_core.types.sample import SampleLabel
@@ -64,8 +63,8 @@ def assistants(row: DatasetRow) -> list[int]:
 def read_messages(row: DatasetRow) -> list[dict[str, Any]]:
     """The row's messages. Raises DatasetCorrupt for what is no list of objects."""
     try:
-        messages = from_json(row.messages)
-    except ValueError as error:
+        messages = loads(row.messages)
+    except JsonFault as error:
         raise DatasetCorrupt(f"not JSON: {error}", path=row.id, field="messages") from None
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise DatasetCorrupt("not a list of objects", path=row.id, field="messages")

@@ -1,0 +1,1 @@
+"""Credit by a judge: a model is shown an unresolved trajectory and values its key steps."""
