@@ -5,12 +5,22 @@ from __future__ import annotations
 from orchard_core.datasets.credit.apply import apply_credit as apply_credit
 from orchard_core.datasets.credit.store import Credits as Credits
 from orchard_core.datasets.credit.store import open_credits as open_credits
+from orchard_core.datasets.reading import read_rows as read_rows
+from orchard_core.datasets.rows import rollout_rows as rollout_rows
 from orchard_core.datasets.similar.actions import action_signature as action_signature
 from orchard_core.datasets.similar.actions import action_text as action_text
 from orchard_core.datasets.similar.index import NearIndex as NearIndex
 from orchard_core.datasets.similar.minhash import resemblance as resemblance
 from orchard_core.datasets.similar.minhash import signature as signature
 from orchard_core.datasets.similar.minhash import sketch as sketch
+from orchard_core.datasets.store.manifest import FilterReport as FilterReport
+from orchard_core.datasets.store.manifest import Made as Made
+from orchard_core.datasets.store.manifest import Manifest as Manifest
+from orchard_core.datasets.store.manifest import SourceReport as SourceReport
+from orchard_core.datasets.store.reader import Dataset as Dataset
+from orchard_core.datasets.store.reader import open_dataset as open_dataset
+from orchard_core.datasets.store.writer import DatasetWriter as DatasetWriter
+from orchard_core.datasets.store.writer import ShardLimits as ShardLimits
 from orchard_core.errors import *  # noqa: F403
 from orchard_core.evals.compare import RunComparison as RunComparison
 from orchard_core.evals.compare import compare as compare

@@ -1,0 +1,119 @@
+"""Rows from whatever a path holds: a run, a matrix, a dataset, or a file of a known format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from orchard_core.datasets.rows import DEFAULT_THREADS, rollout_rows
+from orchard_core.datasets.store.manifest import MANIFEST_NAME, is_dataset
+from orchard_core.errors import DatasetNotFound, FormatUnknown
+from orchard_core.formats.contract import DatasetFormat
+from orchard_core.plugins.lookup import descriptors, load_format
+from orchard_core.rollout.matrix.plan import cell_directory, is_matrix, read_plan
+from orchard_core.rollout.store.run import CONFIG_NAME, PLAN_NAME, open_run
+from orchard_core.types.dataset import DatasetRow
+from orchard_core.types.plugin import PluginKind
+from orchard_core.types.sample import SampleLabel
+
+
+class SourceKind(StrEnum):
+    """What a path holds."""
+
+    RUN = "run"
+    """A run directory, also one that is being written."""
+    MATRIX = "matrix"
+    """The directory of a matrix: all runs in it."""
+    DATASET = "dataset"
+    """A dataset of ours."""
+    FORMAT = "format"
+    """A file or directory of another project's format."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A path, and what it holds."""
+
+    path: Path
+    """The path."""
+    kind: SourceKind
+    """What it holds."""
+    format: str = ""
+    """Name of the format, of kind `format`."""
+
+
+def find_source(path: str | Path, *, format: str | None = None) -> Source:  # noqa: A002 - what users write
+    """What a path holds. A format that is named is taken at its word.
+
+    Raises DatasetNotFound when nothing is there, FormatUnknown when nothing is recognised in it, and what
+    `load_format` raises.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise DatasetNotFound(f"there is nothing at {path}", hint="name a run, a matrix, a dataset or a file")
+    if format is not None:
+        return Source(path=path, kind=SourceKind.FORMAT, format=load_format(format).name)
+    if (path / CONFIG_NAME).is_file():
+        return Source(path=path, kind=SourceKind.RUN)
+    if is_matrix(path):
+        return Source(path=path, kind=SourceKind.MATRIX)
+    if is_dataset(path):
+        return Source(path=path, kind=SourceKind.DATASET)
+    return Source(path=path, kind=SourceKind.FORMAT, format=_recognised(path).name)
+
+
+def run_directories(source: Source) -> list[Path]:
+    """The runs of a run or of a matrix, in order; cells that were never started are left out."""
+    if source.kind is SourceKind.RUN:
+        return [source.path]
+    cells = (cell_directory(source.path, cell.key) for cell in read_plan(source.path).cells)
+    return [cell for cell in cells if (cell / CONFIG_NAME).is_file()]
+
+
+def read_rows(
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002 - what users write
+    threads: frozenset[SampleLabel] = DEFAULT_THREADS,
+) -> Iterator[DatasetRow]:
+    """Every row that a path holds, one after the other; memory does not grow with their number.
+
+    `threads` says which conversations of a rollout become rows; of what is no rollout every row is given.
+    Raises DatasetNotFound, FormatUnknown and what `load_format` raises before the first row; DatasetCorrupt,
+    or RecordCorrupt of a run, after those before the fault.
+    """
+    return source_rows(find_source(path, format=format), threads=threads)
+
+
+def source_rows(source: Source, *, threads: frozenset[SampleLabel] = DEFAULT_THREADS) -> Iterator[DatasetRow]:
+    """The same of a path whose kind is known."""
+    match source.kind:
+        case SourceKind.DATASET:
+            from orchard_core.datasets.store.reader import open_dataset
+
+            return open_dataset(source.path).rows()
+        case SourceKind.FORMAT:
+            return load_format(source.format).read(source.path)
+    return _run_rows(run_directories(source), threads)
+
+
+def _run_rows(runs: list[Path], threads: frozenset[SampleLabel]) -> Iterator[DatasetRow]:
+    for directory in runs:
+        name = directory.resolve().name
+        for rollout in open_run(directory).rollouts():
+            yield from rollout_rows(rollout, threads=threads, run=name)
+
+
+def _recognised(path: Path) -> DatasetFormat:
+    names = [descriptor.name for descriptor in descriptors(PluginKind.FORMAT)]
+    for name in names:
+        made = load_format(name)
+        if made.recognises(path):
+            return made
+    looked = f"{CONFIG_NAME} of a run, {PLAN_NAME} of a matrix, {MANIFEST_NAME} of a dataset"
+    raise FormatUnknown(
+        f"{path} is nothing that can be read as rows: it has no {looked}, and no format recognises it",
+        hint=f"name its format with --format: {', '.join(names) or 'none is installed'}",
+    )

@@ -1,0 +1,181 @@
+"""From a rollout to the rows of a dataset: one a conversation.
+
+A conversation is a thread of the prefix graph (`gateway/threads`): the last call's request and its answer,
+with each answer of the thread as it was sampled, not as the harness sent it back. Answers that were repeated,
+cut or given up are in no row. An answer is trained in the row of its own thread alone: where a fork shares a
+beginning with another thread, the answers in that beginning have mask 0. Side calls are never trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from orchard_core.datasets.rows_chat import Chat, spoken
+from orchard_core.datasets.rows_size import token_count
+from orchard_core.datasets.rows_tokens import recorded_tokens
+from orchard_core.gateway.expand import prompts
+from orchard_core.gateway.kinds import kind_of
+from orchard_core.gateway.labels import label_threads
+from orchard_core.gateway.samples import build_samples
+from orchard_core.gateway.threads import Node, graph, starts_thread, thread_of
+from orchard_core.rollout.text import storable
+from orchard_core.types.dataset import DatasetRow
+from orchard_core.types.rollout import Rollout
+from orchard_core.types.sample import SampleLabel, TrainingSample
+from orchard_core.types.trajectory import Trajectory
+
+DEFAULT_THREADS = frozenset({SampleLabel.MAIN, SampleLabel.FORK})
+"""Conversations that rows are made of unless others are asked for."""
+
+
+def rollout_rows(
+    rollout: Rollout, *, threads: frozenset[SampleLabel] = DEFAULT_THREADS, run: str = ""
+) -> list[DatasetRow]:
+    """Rows of a rollout, the main conversation first; none when no answer came to its end.
+
+    The further ones are numbered by their place among all conversations, so that a row's id does not depend
+    on which of them are asked for. `run` is the name of the run's directory, for the provenance. Raises
+    RecordCorrupt when calls that others build on are missing.
+    """
+    told = _Threads.of(rollout.trajectory)
+    common = _common(rollout, run)
+    chat = Chat(rollout.trajectory)
+    return [_row(rollout, chat, told, thread, common) for thread in told.threads if thread.label in threads]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Thread:
+    """One conversation."""
+
+    number: int
+    """Its place among all conversations of the rollout; 0: the main one."""
+    label: SampleLabel
+    """What it is to its rollout."""
+    kind: str
+    """What it is, as far as the calls can tell: a `ThreadKind`."""
+    nodes: Sequence[Node]
+    """Its calls, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Threads:
+    """All conversations of a trajectory, and its samples by the calls they hold."""
+
+    threads: Sequence[_Thread]
+    samples: dict[tuple[int, ...], TrainingSample]
+    prompt_sizes: dict[int, int]
+
+    @classmethod
+    def of(cls, trajectory: Trajectory) -> _Threads:
+        nodes = graph(trajectory, every=True)
+        starts = [node for node in nodes if node.dropped is None and starts_thread(node)]
+        labels = label_threads(trajectory, starts)
+        starts.sort(key=lambda node: labels[node.index] is not SampleLabel.MAIN)
+        first = 0 if starts and labels[starts[0].index] is SampleLabel.MAIN else 1
+        threads = [
+            _Thread(
+                number=number,
+                label=labels[start.index],
+                kind=_kind(trajectory, start, labels[start.index], nodes),
+                nodes=list(thread_of(start)),
+            )
+            for number, start in enumerate(starts, first)
+        ]
+        known = any(call.completion_tokens for call in trajectory.calls)
+        samples = build_samples(trajectory).samples if known else ()
+        return cls(
+            threads=threads,
+            samples={sample.calls: sample for sample in samples},
+            prompt_sizes={index: len(ids) for index, ids in prompts(trajectory).items()} if samples else {},
+        )
+
+
+def _kind(trajectory: Trajectory, start: Node, label: SampleLabel, nodes: Sequence[Node]) -> str:
+    earlier = [node for node in nodes if node.index < start.index]
+    return kind_of(trajectory, start, label, earlier)[0].value
+
+
+def _row(rollout: Rollout, chat: Chat, told: _Threads, thread: _Thread, common: dict[str, Any]) -> DatasetRow:
+    said = spoken(chat, thread.nodes)
+    tools = chat.tools(thread.nodes)
+    calls = tuple(node.index for node in thread.nodes)
+    trained = thread.label is not SampleLabel.SIDE
+    places = [place for place, message in enumerate(said) if message.call is not None]
+    tokens = recorded_tokens(told.samples.get(calls), told.prompt_sizes, places)
+    texts = [message.text for message in said]
+    count, exact = token_count(thread.nodes[-1].call, tokens, texts, tools)
+    provenance: dict[str, JsonValue] = {**_provenance(rollout), "kind": thread.kind, "calls": list(calls)}
+    if common["run"]:
+        provenance["run"] = str(common["run"])
+    fields = {key: value for key, value in common.items() if key != "run"}
+    return DatasetRow.model_construct(
+        id=rollout.id if thread.number == 0 else f"{rollout.id}#{thread.number}",
+        label=thread.label,
+        messages=f"[{','.join(texts)}]",
+        tools=tools,
+        mask=tuple(int(trained and message.call is not None) for message in said),
+        tokens=tokens,
+        token_count=count,
+        token_count_exact=exact,
+        turns=sum(message.role == "assistant" for message in said),
+        provenance=provenance,
+        metadata=_metadata(rollout, chat, thread),
+        **fields,
+    )
+
+
+def _common(rollout: Rollout, run: str) -> dict[str, Any]:
+    """What all rows of a rollout share."""
+    task = rollout.task
+    return {
+        "rollout": rollout.id,
+        "run": storable(run),
+        "harness": rollout.harness,
+        "model": rollout.model,
+        "taskset": task.taskset,
+        "task": task.id,
+        "task_text": storable(task.instruction),
+        "tags": task.tags,
+        "attempt": rollout.attempt,
+        "seed": rollout.seed,
+        "outcome": rollout.outcome,
+        "attribution": rollout.attribution,
+        "reward": rollout.score,
+    }
+
+
+def _provenance(rollout: Rollout) -> dict[str, JsonValue]:
+    """Versions, digests and when."""
+    told = rollout.provenance
+    return {
+        "orchard": told.orchard,
+        "harness": told.harness,
+        "model": told.model,
+        "provider": told.provider,
+        "image": told.image,
+        "image_fallback": told.image_fallback,
+        "prompt_digest": told.prompt_digest,
+        "config_digest": told.config_digest,
+        "task_digest": rollout.task.digest,
+        "plugins": dict(told.plugins),
+        "started_at": rollout.started_at,
+        "finished_at": rollout.finished_at,
+    }
+
+
+def _metadata(rollout: Rollout, chat: Chat, thread: _Thread) -> dict[str, JsonValue]:
+    """The tool results that no request carried any more belong to the main conversation's last answer. They
+    stand beside the messages: nothing follows them that could be trained, and no token count covers them."""
+    last = rollout.trajectory.last_observations
+    if thread.label is not SampleLabel.MAIN or not last:
+        return {}
+    return {"last_observations": list(_values(chat, last))}
+
+
+def _values(chat: Chat, keys: Sequence[str]) -> Iterator[JsonValue]:
+    for key in keys:
+        yield chat.value(key)

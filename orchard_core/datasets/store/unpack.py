@@ -1,0 +1,140 @@
+"""Rows from an Arrow table, column by column. The schema vouches for the types; nothing is validated twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import Any
+
+from orchard_core.datasets.store.arrow import np, pa
+from orchard_core.datasets.store.schema import NULLABLE, ORDER
+from orchard_core.errors import DatasetCorrupt
+from orchard_core.gateway.json_text import JsonFault, loads
+from orchard_core.types.dataset import AnswerSpan, DatasetRow, RecordedTokens
+from orchard_core.types.model import VersionSpan
+from orchard_core.types.rollout import Attribution, Outcome
+from orchard_core.types.sample import SampleLabel
+
+HINT = "orchard data verify DATASET names every fault; restore the shard from a copy"
+
+
+def unpack(table: Any, *, path: str, first: int) -> Iterator[DatasetRow]:
+    """The rows of a table, which starts at row `first` of a file. Raises DatasetCorrupt, which names row and
+    field."""
+    table = table.combine_chunks()
+    columns = [values(name, table, path=path, first=first) for name in ORDER]
+    make = DatasetRow.model_construct
+    for row in zip(*columns, strict=True):
+        yield make(**dict(zip(ORDER, row, strict=True)))
+
+
+def _whole(table: Any, name: str) -> Any:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+
+
+def values(name: str, table: Any, *, path: str, first: int) -> Sequence[Any]:
+    """One column of a table in one chunk, as a row holds it. Raises DatasetCorrupt."""
+    column = _whole(table, name)
+    if column.null_count and name not in NULLABLE:
+        row = first + column.is_null().to_pylist().index(True)
+        raise DatasetCorrupt("there is no value", path=path, row=row, field=name, hint=HINT)
+    read = _READERS.get(name, _plain)
+    try:
+        return read(column)
+    except _UNFIT:
+        for place in range(len(column)):
+            try:
+                read(column.slice(place, 1))
+            except _UNFIT as own:
+                raise DatasetCorrupt(
+                    _words(own), path=path, row=first + place, field=name, hint=HINT
+                ) from own
+        raise
+
+
+_UNFIT = (ValueError, TypeError, JsonFault)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"the text is not UTF-8 (byte {error.start})"
+    return str(error)[:200]
+
+
+def _plain(column: Any) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _named(kind: type[StrEnum]) -> Callable[[Any], list[Any]]:
+    known = {item.value: item for item in kind}
+
+    def read(column: Any) -> list[Any]:
+        values = column.to_pylist()
+        for value in values:
+            if value is not None and value not in known:
+                raise ValueError(f"{value!r} is none of: {', '.join(known)}")
+        return [None if value is None else known[value] for value in values]
+
+    return read
+
+
+def _json(column: Any) -> list[Any]:
+    return [_object(text) for text in column.to_pylist()]
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = {} if text == "{}" else loads(text)
+    if not isinstance(value, dict):
+        raise TypeError("the JSON is no object")
+    return value
+
+
+def _texts(column: Any) -> list[Any]:
+    return [tuple(value) for value in column.to_pylist()]
+
+
+def numbers(column: Any) -> list[tuple[Any, ...]]:
+    """Lists of numbers as tuples, by way of one buffer; a null list is empty. Raises ValueError for a number
+    that is missing."""
+    inner = column.flatten()
+    if inner.null_count:
+        raise ValueError("a number is missing in the list")
+    flat = inner.to_numpy().tolist()
+    ends = np.cumsum(column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)).tolist()
+    starts = [0, *ends[:-1]]
+    return [tuple(flat[start:end]) for start, end in zip(starts, ends, strict=True)]
+
+
+def _tokens(column: Any) -> list[RecordedTokens | None]:
+    ids, masks, logprobs = (numbers(column.field(name)) for name in ("token_ids", "mask", "logprobs"))
+    versions = column.field("versions").to_pylist()
+    answers = column.field("answers").to_pylist()
+    absent = column.is_null().to_pylist()
+    return [
+        None
+        if gone
+        else RecordedTokens.model_construct(
+            token_ids=ids[place],
+            mask=masks[place],
+            logprobs=logprobs[place],
+            versions=tuple(VersionSpan(**span) for span in versions[place]),
+            answers=tuple(AnswerSpan(**span) for span in answers[place]),
+        )
+        for place, gone in enumerate(absent)
+    ]
+
+
+_READERS: dict[str, Callable[[Any], Sequence[Any]]] = {
+    "label": _named(SampleLabel),
+    "outcome": _named(Outcome),
+    "attribution": _named(Attribution),
+    "provenance": _json,
+    "metadata": _json,
+    "tags": _texts,
+    "mask": numbers,
+    "weights": numbers,
+    "values": numbers,
+    "tokens": _tokens,
+}
