@@ -7,7 +7,9 @@ from orchard_core.datasets.store.manifest import DATA, Manifest
 
 def card(manifest: Manifest) -> str:
     """README.md: which files belong to which split, and what is in them."""
-    files = "\n".join(f"  - split: "{split}"\n    path: "{DATA}/{split}-*.parquet"" for split in manifest.splits)
+    files = "\n".join(
+        f'  - split: "{split}"\n    path: "{DATA}/{split}-*.parquet"' for split in manifest.splits
+    )
     rows = "\n".join(
         f"| {split} | {totals.rows:,} | {totals.turns:,} | {totals.trained_turns:,} | {totals.tokens:,} |"
         for split, totals in manifest.splits.items()

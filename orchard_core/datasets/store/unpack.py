@@ -1,4 +1,4 @@
-"""Rows from an Arrow table, column by column. The schema vouches for the types; nothing is validated twice."""
+"""Rows from an Arrow table, column by column. The schema vouches for the types: none is validated again."""
 
 from __future__ import annotations
 
