@@ -23,7 +23,7 @@ class CreditWriter:
         """Made by `open`."""
         self.root = root
         self._lines = lines
-        self._lock = lock
+        self._lock: Lock | None = lock
         self.before = CreditLines(root / LINES_NAME)
         """What was there when it was opened."""
 
@@ -53,9 +53,11 @@ class CreditWriter:
         self._lines.sync()
 
     def close(self) -> None:
-        """Let others write."""
-        self._lines.close()
-        self._lock.release()
+        """Let others write. May be repeated."""
+        if self._lock is not None:
+            self._lines.close()
+            self._lock.release()
+            self._lock = None
 
     def __enter__(self) -> Self:
         return self
