@@ -64,8 +64,8 @@ def assign_splits(
 
     Shares are weights: 8 and 2 are 0.8 and 0.2. `near` is the resemblance from which tasks are near
     duplicates, None to group by digest and `TaskText.group` alone. Tasks in `keep` stay in their split, and
-    their near duplicates go there. Raises ConfigError for shares that are no shares, and for a kept split that
-    has none.
+    their near duplicates go there. Raises ConfigError for shares that are no shares, and for a kept split
+    that has none.
     """
     asked = _shares(shares)
     keyed = near_tasks(tasks, near, templates_together=templates_together)
@@ -194,6 +194,6 @@ def _notes(
     for group in groups:
         if len(group.kept) > 1:
             yield (
-                f"kept tasks of {', '.join(group.kept)} are near duplicates now: all went to {group.kept[0]}, "
-                f"with {'/'.join(group.tasks[0])}"
+                f"kept tasks of {', '.join(group.kept)} are near duplicates now: all went to "
+                f"{group.kept[0]}, with {'/'.join(group.tasks[0])}"
             )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from orchard_core.datasets.similar.minhash import SHORT_SHINGLE, signature
-from orchard_core.types.dataset import DatasetRow
 
 
 def action_text(messages: Iterable[Mapping[str, object]]) -> str:
@@ -30,17 +29,6 @@ def action_text(messages: Iterable[Mapping[str, object]]) -> str:
 def action_signature(messages: Iterable[Mapping[str, object]]) -> bytes:
     """The signature by which rollouts of one task are compared, over runs of three words of their actions."""
     return signature(action_text(messages), shingle=SHORT_SHINGLE)
-
-
-def row_actions(row: DatasetRow) -> bytes:
-    """`action_signature` of a row. It parses the messages: where they are parsed already, use that one."""
-    import orjson
-
-    try:
-        messages = orjson.loads(row.messages)
-    except ValueError:
-        return b""
-    return action_signature(messages) if isinstance(messages, list) else b""
 
 
 def _call(call: object) -> str:
