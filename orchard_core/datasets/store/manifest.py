@@ -60,12 +60,18 @@ class Made(Record):
     """The resolved recipe."""
     recipe_digest: str = ""
     """Hash of it."""
+    recipe_text: str = ""
+    """The recipe as its file had it; empty: it came from flags alone."""
     seed: int | None = None
     """What drew, drew by it."""
     sources: tuple[SourceReport, ...] = ()
     """In the recipe's order."""
     filters: tuple[FilterReport, ...] = ()
     """In the order they were applied."""
+    notes: tuple[str, ...] = ()
+    """What could not be met, a sentence each."""
+    versions: Mapping[str, str] = Field(default_factory=dict)
+    """Of what else decides the files' bytes, such as `pyarrow`."""
 
 
 class Shard(Record):

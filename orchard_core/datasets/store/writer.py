@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import orchard_core
-from orchard_core.datasets.store.arrow import FAULTS, np, pa
+from orchard_core.datasets.store.arrow import FAULTS, np
 from orchard_core.datasets.store.card import card
 from orchard_core.datasets.store.manifest import Made, Manifest, Shard, SplitTotals
 from orchard_core.datasets.store.pack import pack, weight
@@ -108,6 +108,20 @@ class DatasetWriter:
         held = self._split(split)
         self._flush(split, held)
         self._put(split, held, table)
+
+    @property
+    def shards(self) -> tuple[Whole, ...]:
+        """Those that survive anything, in order."""
+        return self._held.state.shards
+
+    def shard_path(self, split: str, number: int) -> Path:
+        """Where somebody else, such as another process, may write the shard that `adopt` then takes."""
+        return self._held.path(f"{split}-{number:05d}.parquet")
+
+    def adopt(self, shard: Whole) -> None:
+        """Take a shard that was committed at `shard_path`; each split's in the order of their numbers."""
+        with _disk(self.root):
+            self._held.add(shard)
 
     def finish(self, made: Made | None = None) -> Manifest:
         """Write what is held; the dataset is there when this returns."""
@@ -211,10 +225,14 @@ class _disk:  # noqa: N801 - read as a phrase: with _disk(root)
 
 
 def _count(split: _Open, table: Any) -> None:
-    split.tokens += int(pa.compute.sum(table.column("token_count")).as_py() or 0)
-    split.turns += int(pa.compute.sum(table.column("turns")).as_py() or 0)
+    split.tokens += _sum(table, "token_count")
+    split.turns += _sum(table, "turns")
     for chunk in table.column("mask").chunks:
         split.trained += int(np.count_nonzero(chunk.flatten().to_numpy()))
+
+
+def _sum(table: Any, name: str) -> int:
+    return sum(int(chunk.to_numpy().sum()) for chunk in table.column(name).chunks)
 
 
 def _manifest(shards: tuple[Whole, ...], made: Made) -> tuple[Manifest, list[tuple[Whole, str]]]:
