@@ -9,6 +9,7 @@
     |  |- SandboxUnavailable        this host cannot give the isolation asked for
     |  |- SandboxCreateFailed       creation was tried and failed
     |  |- SandboxGone               the sandbox, or the agent inside it, is dead
+    |  |- SnapshotMissing           the provider has no such snapshot: discarded, or another driver's
     |  |- SandboxConnectionLost     the agent could not be reached; what was running may still run
     |  |- AgentRefused              wrong token, wrong sandbox id, or a scope that does not suffice
     |  |- PortRefused               nothing listens on a port inside
@@ -104,6 +105,10 @@ class SandboxGone(SandboxError):
     def __init__(self, message: str, *, by: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.by = by
+
+
+class SnapshotMissing(SandboxError):
+    """The provider has no such snapshot: it was discarded, or its provider closed, or it is another's."""
 
 
 class SandboxConnectionLost(SandboxError):

@@ -140,7 +140,7 @@ def reap(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove what killed runs left: sandbox directories, processes, control groups.
+    """Remove what killed runs left: sandbox directories, snapshots, processes, control groups.
 
     Run directories are never touched, nor is anything of a live run. Exits with 1 when something could
     not be removed.
@@ -156,8 +156,8 @@ def reap(
         print_json(asdict(reaped))
     else:
         out(
-            f"removed {reaped.sandboxes} sandboxes and {reaped.cgroups} control groups "
-            f"of {reaped.drivers} dead processes"
+            f"removed {reaped.sandboxes} sandboxes, {reaped.snapshots} snapshots and "
+            f"{reaped.cgroups} control groups of {reaped.drivers} dead processes"
         )
         for path in reaped.left:
             err(f"could not remove {path}; try again as the user who made it", fg="yellow")

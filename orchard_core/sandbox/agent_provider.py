@@ -81,6 +81,9 @@ class AgentProvider:
         place.watcher = asyncio.create_task(watch_lifetime(sandbox))
         return sandbox
 
+    async def discard(self, snapshot: Snapshot) -> None:
+        """See SandboxProvider."""
+
     def _refuse(self, spec: SandboxSpec, restore: Snapshot | None) -> None:
         able = self._capabilities
         refused = {

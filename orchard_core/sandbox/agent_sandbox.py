@@ -45,6 +45,16 @@ class Place(Protocol):
         """Why nothing runs there any more, for people; None while it runs or when nobody knows."""
 
 
+class Copies(Protocol):
+    """What a provider that can copy files does for one sandbox."""
+
+    async def snapshot(self) -> Snapshot:
+        """See Sandbox. Raises SandboxGone when the sandbox ends meanwhile, DiskFull."""
+
+    async def fork(self, count: int) -> list[Sandbox]:
+        """See Sandbox. Raises likewise, and as `SandboxProvider.create`."""
+
+
 class AgentSandbox:
     """A Sandbox over one agent. See orchard_core.sandbox.contract for what each method promises."""
 
@@ -56,12 +66,15 @@ class AgentSandbox:
         capabilities: Capabilities,
         place: Place,
         client: AgentClient,
+        copies: Copies | None = None,
     ) -> None:
+        """Without `copies`, snapshots and forks are refused, as the capabilities should say."""
         self._id = sandbox_id
         self._spec = spec
         self._capabilities = capabilities
         self._place = place
         self._client = client
+        self._copies = copies
         self._tunnels: dict[tuple[str, int], Tunnel] = {}
         self._gone: str | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -249,15 +262,21 @@ class AgentSandbox:
 
     async def snapshot(self) -> Snapshot:
         """See Sandbox."""
-        raise SandboxUnsupported(
-            f"sandbox {self._id} cannot be snapshotted", hint="its capabilities say so: snapshot"
-        )
+        if self._copies is None:
+            raise SandboxUnsupported(
+                f"sandbox {self._id} cannot be snapshotted", hint="its capabilities say so: snapshot"
+            )
+        with self._call():
+            return await self._copies.snapshot()
 
     async def fork(self, count: int) -> builtins.list[Sandbox]:
         """See Sandbox."""
-        raise SandboxUnsupported(
-            f"sandbox {self._id} cannot be forked {count} times", hint="see capabilities: fork"
-        )
+        if self._copies is None:
+            raise SandboxUnsupported(
+                f"sandbox {self._id} cannot be forked {count} times", hint="see capabilities: fork"
+            )
+        with self._call():
+            return await self._copies.fork(count)
 
     async def alive(self) -> bool:
         """See Sandbox."""

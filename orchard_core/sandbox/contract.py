@@ -156,10 +156,20 @@ class Sandbox(Protocol):
         """Kill everything inside and start a new agent with a new token; the files stay as they are."""
 
     async def snapshot(self) -> Snapshot:
-        """Save the files' state. Raises SandboxUnsupported without the capability."""
+        """Save every file that was written, changed or deleted, as of one moment where the provider can stop
+        what runs meanwhile. Processes, their memory and /dev/shm are not saved, and go on here.
+
+        The snapshot outlives this sandbox; it ends by `SandboxProvider.discard` or with its provider.
+        Raises SandboxUnsupported without the capability, and DiskFull, after which nothing is left.
+        """
 
     async def fork(self, count: int) -> builtins.list[Sandbox]:
-        """Independent copies of this sandbox's files. Raises SandboxUnsupported without the capability."""
+        """`count` sandboxes of the same spec that begin with this one's files, as `snapshot` saves them, and
+        with nothing running. Each is its own: id, token, life span, limits, and end; the caller closes each.
+
+        All of them or none. Raises SandboxUnsupported without the capability, ConfigError for a count below
+        1, and as `snapshot` and `SandboxProvider.create`.
+        """
 
     async def alive(self) -> bool:
         """Whether its agent answers; never raises."""
@@ -186,8 +196,20 @@ class SandboxProvider(Protocol):
     async def create(self, spec: SandboxSpec, *, restore: Snapshot | None = None) -> Sandbox:
         """A sandbox whose agent answers, its files written and its workdir made.
 
-        Raises SandboxUnsupported before anything starts, SandboxUnavailable, SandboxCreateFailed.
+        With `restore` its files are those of the snapshot, and `spec.files` are not written again. Image and
+        user must be those that were saved; all else may differ. A snapshot may be restored any number of
+        times, at once too, and never changes.
+
+        Raises SandboxUnsupported before anything starts, SandboxUnavailable, SandboxCreateFailed; with
+        `restore` also SnapshotMissing and DiskFull.
+        """
+
+    async def discard(self, snapshot: Snapshot) -> None:
+        """Remove a snapshot; fine when it is gone. Sandboxes restored from it live on.
+
+        Snapshots that nobody discards end with the provider: by `close`, or by a later clean-up when its
+        process was killed.
         """
 
     async def close(self) -> None:
-        """Destroy every sandbox it made that still lives."""
+        """Destroy every sandbox it made that still lives, and its snapshots."""

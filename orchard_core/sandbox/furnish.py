@@ -24,12 +24,13 @@ def check_spec(spec: SandboxSpec) -> None:
         raise SandboxUnsupported(error.message, hint=error.hint) from error
 
 
-async def furnish(sandbox: AgentSandbox) -> None:
-    """Make the working directory and write the spec's files. Raises SandboxCreateFailed."""
+async def furnish(sandbox: AgentSandbox, *, restored: bool = False) -> None:
+    """Make the working directory and, unless the sandbox begins with saved files, write the spec's. Raises
+    SandboxCreateFailed."""
     try:
         if sandbox.spec.workdir != "/workspace":
             await sandbox.mkdir(sandbox.spec.workdir)
-        for item in sandbox.spec.files:
+        for item in () if restored else sandbox.spec.files:
             await sandbox.write(item.path, item.content, mode=item.mode)
     except SandboxError as error:
         raise SandboxCreateFailed(f"sandbox {sandbox.id} could not be furnished: {error}") from error

@@ -25,7 +25,7 @@ def fake_provider() -> Iterator[FakeProvider]:
 
     provider = FakeProvider()
     yield provider
-    provider.discard()
+    provider.abandon()
 
 
 @pytest.fixture

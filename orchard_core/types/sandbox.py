@@ -236,14 +236,14 @@ class PtySize:
 
 
 class Snapshot(Record):
-    """A saved state of a sandbox's files."""
+    """The name of a saved state of a sandbox's files; the files lie with the provider."""
 
     id: str
     """The provider's name for it."""
     provider: str
-    """The provider that can restore it."""
+    """Name of the provider that can restore it: the very object that saved it, unless that one says more."""
     size: int
-    """Bytes it takes."""
+    """Bytes it takes on disk."""
 
 
 class Capabilities(Record):

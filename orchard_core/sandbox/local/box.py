@@ -6,24 +6,29 @@ import asyncio
 import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from orchard_core.errors import SandboxConnectionLost, SandboxCreateFailed, SandboxGone
+from orchard_core.errors import SandboxConnectionLost, SandboxCreateFailed, SandboxError, SandboxGone
 from orchard_core.sandbox.agent import AgentClient
 from orchard_core.sandbox.egress.policy import EgressPolicy
 from orchard_core.sandbox.egress.proxy import EgressProxy
 from orchard_core.sandbox.local.account import Account
 from orchard_core.sandbox.local.cgroups import SandboxCgroup
-from orchard_core.sandbox.local.command import Plan, environment
+from orchard_core.sandbox.local.cloning import Cloned, Cloning
+from orchard_core.sandbox.local.command import Layer, Plan, environment
 from orchard_core.sandbox.local.host import LocalHost
 from orchard_core.sandbox.local.launch import Launched, last_words, launch
-from orchard_core.sandbox.local.layers import make_layers
+from orchard_core.sandbox.local.layers import make_layers, make_scratch, plan_layers, writable
 from orchard_core.sandbox.local.limits import LimitPlan
 from orchard_core.sandbox.local.removal import remove_tree
+from orchard_core.sandbox.local.stillness import Stillness
 from orchard_core.types.sandbox import AgentEndpoint, Mount, NetworkMode, SandboxSpec
+
+Fill = Callable[[list[Path]], Awaitable[None]]
+"""Puts saved files where the writable layers of a new sandbox shall be; none of them exists yet."""
 
 _T = TypeVar("_T")
 _PROXY_INSIDE = "127.0.0.1:3128"
@@ -45,6 +50,7 @@ class LocalBox:
         spawner: ThreadPoolExecutor,
         timeout_s: float,
         on_destroyed: Callable[[], None],
+        fill: Fill | None = None,
     ) -> None:
         self._id = sandbox_id
         self._spec = spec
@@ -54,6 +60,7 @@ class LocalBox:
         self._spawner = spawner
         self._timeout_s = timeout_s
         self._on_destroyed = on_destroyed
+        self._fill = fill
         self._path = host.state.box(sandbox_id)
         self._cgroup = SandboxCgroup()
         self._plan: Plan | None = None
@@ -62,6 +69,10 @@ class LocalBox:
         self._watchers: list[asyncio.Task[None]] = []
         # A thread goes on when its caller is cancelled: what it starts must be known to whoever removes it.
         self._changing = threading.Lock()
+        # What stands for one copy must not be met by another, nor be replaced by a restart.
+        self._saving = asyncio.Lock()
+        self._cloning: Cloning | None = None
+        self._destroyed = False
 
     @property
     def id(self) -> str:
@@ -89,6 +100,8 @@ class LocalBox:
             self._proxy = EgressProxy(EgressPolicy(self._spec.network))
         try:
             self._plan = await self._blocking(self._prepare)
+            if self._fill is not None:
+                await self._fill(writable(self._plan.layers))
             if self._proxy is not None:
                 await self._proxy.start(self._path / "egress.sock")
         except OSError as error:
@@ -101,9 +114,50 @@ class LocalBox:
 
     async def restart(self) -> AgentClient:
         """See Place."""
-        if self._launched is not None:
-            await self._blocking(self._launched.kill)
-        return await self._start_agent()
+        async with self._saving:
+            if self._launched is not None:
+                await self._blocking(self._launched.kill)
+            return await self._start_agent()
+
+    async def save(self, target: Path) -> Cloned:
+        """Copy the writable layers into a directory while everything inside stands still. Raises
+        SandboxGone, DiskFull, SandboxError; what was copied by then is the caller's to remove."""
+        async with self._saving:
+            if self._plan is None or self._destroyed:
+                raise self._gone()
+            host = self._host
+            self._cloning = Cloning(host.bwrap, host.agent, host.state.path)
+            try:
+                async with self._standing():
+                    return await self._cloning.run(
+                        [(layer, target / layer.name) for layer in writable(self._plan.layers)]
+                    )
+            except SandboxError as error:
+                if self._destroyed:
+                    raise self._gone() from error
+                raise
+            finally:
+                self._cloning = None
+
+    def _gone(self) -> SandboxGone:
+        return SandboxGone(f"sandbox {self._id} ended before its files were copied")
+
+    @contextlib.asynccontextmanager
+    async def _standing(self) -> AsyncIterator[None]:
+        """Nothing inside runs; it goes on afterwards, whoever is cancelled when."""
+        if self._launched is None:
+            yield
+            return
+        stopping = asyncio.ensure_future(self._blocking(self._launched.still))
+        try:
+            await asyncio.shield(stopping)
+            yield
+        finally:
+            await asyncio.shield(self._go_on(stopping))
+
+    async def _go_on(self, stopping: asyncio.Future[Stillness]) -> None:
+        stillness = await stopping
+        await self._blocking(stillness.end)
 
     def ended(self) -> str | None:
         """See Place."""
@@ -116,6 +170,9 @@ class LocalBox:
 
     async def destroy(self) -> None:
         """See Place."""
+        self._destroyed = True
+        if self._cloning is not None:
+            self._cloning.stop()
         for task in self._watchers:
             with contextlib.suppress(RuntimeError):  # its loop is closed
                 task.cancel()
@@ -128,9 +185,7 @@ class LocalBox:
     def _prepare(self) -> Plan:
         with self._changing:
             self._path.mkdir(mode=0o700)
-            layers = make_layers(
-                self._path, self._spec.image, self._host.image, self._account, overlays=self._host.overlays
-            )
+            layers = self._layers()
             self._cgroup = self._host.cgroups.create(self._id, self._limits.cgroup)
         host_network = self._spec.network.mode is NetworkMode.HOST
         found = [path for path in _HOST_NETWORK_FILES if host_network and Path(path).is_file()]
@@ -146,6 +201,14 @@ class LocalBox:
             agent=self._host.agent,
             host_network=host_network,
         )
+
+    def _layers(self) -> tuple[Layer, ...]:
+        host, image = self._host, self._spec.image
+        if self._fill is None:
+            return make_layers(self._path, image, host.image, self._account, overlays=host.overlays)
+        layers = plan_layers(self._path, image, host.image, overlays=host.overlays)
+        make_scratch(layers)
+        return layers
 
     async def _start_agent(self) -> AgentClient:
         token = secrets.token_urlsafe(32)

@@ -18,6 +18,7 @@ from orchard_core.errors import SandboxCreateFailed
 from orchard_core.sandbox.local.cgroups import SandboxCgroup
 from orchard_core.sandbox.local.command import Descriptors, Plan, arguments
 from orchard_core.sandbox.local.limits import LimitPlan, apply_rlimits
+from orchard_core.sandbox.local.stillness import Stillness, still
 from orchard_core.sandbox.unix_socket import listen_at
 
 _INFO_S = 20.0
@@ -28,6 +29,8 @@ _WORDS_MAX = 2000
 class Launched:
     """One running bubblewrap with its agent."""
 
+    pid: int
+    """The agent's process id on the host."""
     monitor: subprocess.Popen[bytes]
     """bubblewrap outside; it ends when everything inside has ended."""
     pidfd: int
@@ -38,6 +41,11 @@ class Launched:
     def ended(self) -> bool:
         """Everything inside is gone."""
         return self.monitor.poll() is not None
+
+    def still(self) -> Stillness:
+        """Stop everything inside until the answer's `end`. Blocking; of what has ended nothing is stopped."""
+        with self.lock:
+            return Stillness() if self.pidfd < 0 else still(self.pid, self.pidfd)
 
     def kill(self) -> None:
         """End it and wait until nothing is left. Blocking; repeated calls are fine."""
@@ -81,7 +89,7 @@ def launch(
         launched = None
         try:
             pid = _child_pid(info.read)
-            launched = Launched(monitor=monitor, pidfd=os.pidfd_open(pid))
+            launched = Launched(pid=pid, monitor=monitor, pidfd=os.pidfd_open(pid))
             cgroup.add(pid)
             apply_rlimits(pid, limits)
             token.write.write(token_text.encode())

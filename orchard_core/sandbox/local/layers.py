@@ -69,22 +69,41 @@ def check_files(files: Sequence[FileInput], image: ImageRef, host: HostImage, *,
             )
 
 
+def plan_layers(box: Path, image: ImageRef, host: HostImage, *, overlays: bool) -> tuple[Layer, ...]:
+    """What is mounted for a sandbox whose directories lie, or shall lie, below `box`; the root first."""
+    if image.kind == "rootfs":
+        return (_overlay(box, "root", "/", Path(image.value)),)
+    if overlays:
+        root = _overlay(box, "root", "/", host.base)
+        return (root, *(_shown(box, name, path, host.veils) for name, path in host.shown))
+    plain = Layer(target="/", lower=None, upper=box / "root")
+    return (plain, *(_read_only(name, path, host.veils) for name, path in host.shown))
+
+
 def make_layers(
     box: Path, image: ImageRef, host: HostImage, account: Account, *, overlays: bool
 ) -> tuple[Layer, ...]:
-    """Make the directories below `box` and say what to mount. The root comes first."""
-    if image.kind == "rootfs":
-        root = _overlay(box, "root", "/", Path(image.value))
-        _prepare(root, image, account)
-        return (root,)
-    if not overlays:
-        plain = Layer(target="/", lower=None, upper=box / "root")
+    """Make the directories of a new sandbox and say what to mount."""
+    layers = plan_layers(box, image, host, overlays=overlays)
+    for upper in writable(layers):
+        _directory(upper, 0o755)
+    if layers[0].lower is None:
         copy_base(host.base, box / "root")
-        _prepare(plain, image, account)
-        return (plain, *(_read_only(name, path, host.veils) for name, path in host.shown))
-    root = _overlay(box, "root", "/", host.base)
-    _prepare(root, image, account)
-    return (root, *(_shown(box, name, path, host.veils) for name, path in host.shown))
+    _prepare(layers[0], image, account)
+    make_scratch(layers)
+    return layers
+
+
+def writable(layers: tuple[Layer, ...]) -> list[Path]:
+    """The directories that take the changes: all that a sandbox has of its own."""
+    return [layer.upper for layer in layers if layer.upper is not None]
+
+
+def make_scratch(layers: tuple[Layer, ...]) -> None:
+    """The empty directories that overlays work with, beside the ones that take the changes."""
+    for layer in layers:
+        if layer.work is not None:
+            _directory(layer.work, 0o755)
 
 
 def _shown(box: Path, name: str, path: Path, veils: Veils | None) -> Layer:
@@ -105,11 +124,7 @@ def _read_only(name: str, path: Path, veils: Veils | None) -> Layer:
 
 
 def _overlay(box: Path, name: str, target: str, lower: Path) -> Layer:
-    upper, work = box / name, box / f"{name}.work"
-    for directory in (upper, work):
-        directory.mkdir(mode=0o755, exist_ok=True)
-    upper.chmod(0o755)
-    return Layer(target=target, lower=lower, upper=upper, work=work)
+    return Layer(target=target, lower=lower, upper=box / name, work=box / f"{name}.work")
 
 
 def _prepare(root: Layer, image: ImageRef, account: Account) -> None:

@@ -6,8 +6,9 @@ import asyncio
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 
-from orchard_core.errors import SandboxUnsupported
 from orchard_core.sandbox.agent_sandbox import AgentSandbox
+from orchard_core.sandbox.contract import Sandbox
+from orchard_core.sandbox.forking import check_count, make_all
 from orchard_core.sandbox.furnish import check_spec, furnish
 from orchard_core.sandbox.lifetime import watch_lifetime
 from orchard_core.sandbox.local.account import resolve_account
@@ -19,6 +20,7 @@ from orchard_core.sandbox.local.host import LocalHost, open_host
 from orchard_core.sandbox.local.layers import check_files, check_image
 from orchard_core.sandbox.local.limits import enforcers, plan_limits
 from orchard_core.sandbox.local.reaper import reap
+from orchard_core.sandbox.local.snapshots import Saved, Shelf
 from orchard_core.types.sandbox import Capabilities, NetworkMode, SandboxSpec, Snapshot
 
 _SPAWNERS = 8
@@ -29,12 +31,15 @@ class LocalProvider:
 
     In the image `host`, /usr (with /usr/local, and /bin, /lib and the like) can be written to only when the
     driver is root; everything else can be by any user. A rootfs image can be changed everywhere.
+
+    Snapshots are this object's own: they end with `close`, and with the process.
     """
 
     def __init__(self, config: LocalConfig | None = None) -> None:
         self._config = config or LocalConfig()
         self._spawner: ThreadPoolExecutor | None = None
         self._host: LocalHost | None = None
+        self._shelf: Shelf | None = None
         self._opening = asyncio.Lock()
         self._sandboxes: dict[str, AgentSandbox] = {}
 
@@ -49,18 +54,31 @@ class LocalProvider:
 
     async def create(self, spec: SandboxSpec, *, restore: Snapshot | None = None) -> AgentSandbox:
         """See SandboxProvider."""
+        await self._open()
+        return await self._create(spec, None if restore is None else self._restorable(spec, restore))
+
+    async def discard(self, snapshot: Snapshot) -> None:
+        """See SandboxProvider."""
+        if self._shelf is not None and snapshot.provider == self.name:
+            await self._shelf.discard(snapshot.id)
+
+    async def _create(
+        self, spec: SandboxSpec, saved: Saved | None = None, *, take: bool = False
+    ) -> AgentSandbox:
+        """`take`: the sandbox gets the saved files themselves, instead of a copy."""
         host = await self._open()
-        box = self._box(host, spec, restore)
+        box = self._box(host, spec, saved, take=take)
         try:
             client = await box.open()
             sandbox = AgentSandbox(
-                sandbox_id=box.id, spec=spec, capabilities=_capabilities(host), place=box, client=client
-            )
+                sandbox_id=box.id, spec=spec, capabilities=_capabilities(host), place=box, client=client,
+                copies=_Copies(self, box, spec),
+            )  # fmt: skip
         except BaseException:
             await asyncio.shield(box.destroy())
             raise
         try:
-            await furnish(sandbox)
+            await furnish(sandbox, restored=saved is not None)
         except BaseException:
             await sandbox.close()
             raise
@@ -70,27 +88,55 @@ class LocalProvider:
             box.watch(watch_disk(sandbox, box.path, box.disk_bytes))
         return sandbox
 
-    def _box(self, host: LocalHost, spec: SandboxSpec, restore: Snapshot | None) -> LocalBox:
+    async def save(self, box: LocalBox, spec: SandboxSpec) -> Saved:
+        """A snapshot of a sandbox of this provider. Raises as `Sandbox.snapshot`."""
+        await self._open()
+        assert self._shelf is not None
+        return await self._shelf.save(box.save, spec.image, resolve_account(spec.user, spec.image))
+
+    async def fork(self, box: LocalBox, spec: SandboxSpec, count: int) -> list[AgentSandbox]:
+        """Copies of a sandbox of this provider: what is saved becomes the last one's own files, so that
+        `count` forks cost `count` copies. Raises as `Sandbox.fork`."""
+        check_count(count)
+        saved = await self.save(box, spec)
+        assert self._shelf is not None
+        try:
+            made = await make_all(lambda: self._create(spec, saved), count - 1)
+            try:
+                made.append(await self._create(spec, saved, take=True))
+            except BaseException:
+                await asyncio.shield(asyncio.gather(*(sandbox.close() for sandbox in made)))
+                raise
+        finally:
+            await asyncio.shield(self._shelf.discard(saved.snapshot.id))
+        return made
+
+    def _restorable(self, spec: SandboxSpec, restore: Snapshot) -> Saved:
+        assert self._shelf is not None
+        return self._shelf.find(restore, spec, resolve_account(spec.user, spec.image))
+
+    def _box(self, host: LocalHost, spec: SandboxSpec, saved: Saved | None, *, take: bool) -> LocalBox:
         """Check everything that can be checked before anything starts. Raises SandboxUnsupported."""
-        if restore is not None:
-            raise SandboxUnsupported("the local provider takes no snapshots", hint="create without `restore`")
         check_spec(spec)
         check_image(spec.image, overlays=host.overlays)
         check_files(spec.files, spec.image, host.image, overlays=host.overlays)
         check_mounts(spec.mounts)
         account = resolve_account(spec.user, spec.image)
         environment(account, spec.env)
+        limits = plan_limits(spec, self._config, enforcers(host.cgroups.limits))
         assert self._spawner is not None
+        assert self._shelf is not None
         sandbox_id = f"local-{secrets.token_hex(6)}"
         return LocalBox(
             sandbox_id=sandbox_id,
             spec=spec,
             account=account,
-            limits=plan_limits(spec, self._config, enforcers(host.cgroups.limits)),
+            limits=limits,
             host=host,
             spawner=self._spawner,
             timeout_s=self._config.create_timeout_s,
             on_destroyed=lambda: self._forget(sandbox_id),
+            fill=None if saved is None else self._shelf.fill(saved, limits.disk_bytes, take=take),
         )
 
     def _forget(self, sandbox_id: str) -> None:
@@ -103,7 +149,7 @@ class LocalProvider:
             if self._host is not None and self._spawner is not None:
                 await asyncio.get_running_loop().run_in_executor(self._spawner, self._host.close)
                 self._spawner.shutdown(wait=False)
-            self._host = self._spawner = None
+            self._host = self._spawner = self._shelf = None
 
     async def _open(self) -> LocalHost:
         if self._host is not None:
@@ -113,6 +159,7 @@ class LocalProvider:
                 # The kernel ends a sandbox with the thread that started it: these live with the provider.
                 self._spawner = ThreadPoolExecutor(_SPAWNERS, thread_name_prefix="orchard-local")
                 self._host = await asyncio.get_running_loop().run_in_executor(self._spawner, self._find_host)
+                self._shelf = Shelf(self._host, self.name)
             return self._host
 
     def _find_host(self) -> LocalHost:
@@ -120,10 +167,27 @@ class LocalProvider:
         return open_host(self._config)
 
 
+class _Copies:
+    """Honours `orchard_core.sandbox.agent_sandbox.Copies` for one sandbox."""
+
+    def __init__(self, provider: LocalProvider, box: LocalBox, spec: SandboxSpec) -> None:
+        self._provider = provider
+        self._box = box
+        self._spec = spec
+
+    async def snapshot(self) -> Snapshot:
+        return (await self._provider.save(self._box, self._spec)).snapshot
+
+    async def fork(self, count: int) -> list[Sandbox]:
+        return list(await self._provider.fork(self._box, self._spec, count))
+
+
 def _capabilities(host: LocalHost) -> Capabilities:
     return Capabilities(
         images=frozenset({"host", "rootfs"} if host.overlays else {"host"}),
         networks=frozenset(NetworkMode),
         mounts=True,
+        snapshot=True,
+        fork=True,
         limits=enforcers(host.cgroups.limits),
     )

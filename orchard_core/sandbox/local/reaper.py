@@ -19,6 +19,8 @@ class Reaped:
     """Dead drivers whose directories are gone now."""
     sandboxes: int = 0
     """Their sandboxes."""
+    snapshots: int = 0
+    """Their snapshots."""
     cgroups: int = 0
     """Cgroup trees removed."""
     left: tuple[str, ...] = ()
@@ -31,11 +33,12 @@ def reap(state_dir: str | None = None) -> Reaped:
     Live drivers are never touched: theirs is the lock. Without `state_dir` every default place is looked at.
     Blocking; a provider calls it in a thread when it starts.
     """
-    drivers = sandboxes = cgroups = 0
+    drivers = sandboxes = snapshots = cgroups = 0
     left: list[str] = []
     for root in candidate_roots(state_dir):
         for state in claim_dead(root):
-            sandboxes += _count_boxes(state)
+            sandboxes += _count(state.path / "boxes")
+            snapshots += _count(state.path / "snapshots")
             removed, stuck = _remove_cgroups(state)
             cgroups += removed
             left += stuck
@@ -44,12 +47,14 @@ def reap(state_dir: str | None = None) -> Reaped:
             else:
                 left.append(str(state.path))
             state.release()
-    return Reaped(drivers=drivers, sandboxes=sandboxes, cgroups=cgroups, left=tuple(left))
+    return Reaped(
+        drivers=drivers, sandboxes=sandboxes, snapshots=snapshots, cgroups=cgroups, left=tuple(left)
+    )
 
 
-def _count_boxes(state: DriverState) -> int:
+def _count(directory: Path) -> int:
     try:
-        return sum(1 for _ in (state.path / "boxes").iterdir())
+        return sum(1 for _ in directory.iterdir())
     except OSError:
         return 0
 

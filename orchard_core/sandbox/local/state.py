@@ -5,6 +5,7 @@
     ROOT/drivers/ID/cgroups.json  cgroup directories to remove with it
     ROOT/drivers/ID/base/         the host image's own small root
     ROOT/drivers/ID/boxes/BOX/    writable layers, socket and log of one sandbox
+    ROOT/drivers/ID/snapshots/S/  saved layers; they end with the driver at the latest
 
 A lock cannot be mistaken for another process's, as a process id can.
 """
@@ -86,6 +87,10 @@ class DriverState:
         """Directory of one sandbox."""
         return self.path / "boxes" / sandbox_id
 
+    def snapshot(self, snapshot_id: str) -> Path:
+        """Directory of one snapshot."""
+        return self.path / "snapshots" / snapshot_id
+
     def note_cgroups(self, directories: list[Path]) -> None:
         """Tell a later reaper which cgroups are this driver's; call it before they are made."""
         draft = self.path / "cgroups.json.new"
@@ -106,6 +111,7 @@ def register_driver(root: Path) -> DriverState:
     path = root / "drivers" / driver
     with registry_lock(root):
         (path / "boxes").mkdir(mode=0o700, parents=True)
+        (path / "snapshots").mkdir(mode=0o700)
         lease = os.open(path / "lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return DriverState(id=driver, path=path, lease=lease)

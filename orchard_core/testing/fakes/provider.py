@@ -8,10 +8,10 @@ import uuid
 import weakref
 from pathlib import Path
 
-from orchard_core.errors import OrchardError, SandboxCreateFailed, SandboxUnsupported
+from orchard_core.errors import OrchardError, SandboxUnsupported, SnapshotMissing
 from orchard_core.testing.fakes.process import kill_marked
 from orchard_core.testing.fakes.sandbox import Copier, FakeSandbox
-from orchard_core.types.sandbox import Capabilities, NetworkMode, SandboxSpec, Snapshot
+from orchard_core.types.sandbox import Capabilities, ImageRef, NetworkMode, SandboxSpec, Snapshot
 
 FAKE_CAPABILITIES = Capabilities(
     images=frozenset({"host"}),
@@ -40,6 +40,7 @@ class FakeProvider:
         self._sandbox_type = sandbox_type
         self._home = Path(tempfile.mkdtemp(prefix="orchard-fake-"))
         weakref.finalize(self, shutil.rmtree, self._home, ignore_errors=True)
+        self._images: dict[str, ImageRef] = {}
         self.created: list[FakeSandbox] = []
         """Every sandbox made so far, closed ones included."""
 
@@ -55,30 +56,37 @@ class FakeProvider:
     async def create(self, spec: SandboxSpec, *, restore: Snapshot | None = None) -> FakeSandbox:
         """See SandboxProvider."""
         self._refuse(spec)
+        saved = None if restore is None else self._saved(spec, restore)
         if self._fail:
             raise self._fail.pop(0)
         base = self._home / f"sandbox-{uuid.uuid4().hex[:12]}"
         for name in ("root", "home", "tmp", "runs"):
             (base / name).mkdir(parents=True)
-        copier = Copier(self._save, self.create)
-        if restore is not None:
-            self._restore(restore, base / "root")
+        copier = Copier(self._save, self.create, self.discard)
+        if saved is not None:
+            shutil.copytree(saved, base / "root", symlinks=True, dirs_exist_ok=True)
         sandbox = self._sandbox_type(
             base, spec, self._capabilities, copier=copier, output_limit=self._output_limit
         )
         self.created.append(sandbox)
         await sandbox.mkdir(spec.workdir)
-        for file in spec.files:
+        for file in () if restore is not None else spec.files:
             await sandbox.write(file.path, file.content, mode=file.mode)
         return sandbox
 
+    async def discard(self, snapshot: Snapshot) -> None:
+        """See SandboxProvider."""
+        if self._images.pop(snapshot.id, None) is not None:
+            shutil.rmtree(self._home / snapshot.id, ignore_errors=True)
+
     async def close(self) -> None:
         """See SandboxProvider."""
+        self._images.clear()
         for sandbox in self.created:
             await sandbox.close()
         shutil.rmtree(self._home, ignore_errors=True)
 
-    def discard(self) -> None:
+    def abandon(self) -> None:
         """Do what `close` does when the event loop is gone: for fixtures that are not asynchronous."""
         for sandbox in self.created:
             kill_marked(sandbox.marker)
@@ -105,13 +113,19 @@ class FakeProvider:
             raise SandboxUnsupported("this provider takes no snapshots", hint="see capabilities()")
         name = f"snapshot-{uuid.uuid4().hex[:12]}"
         shutil.copytree(sandbox.root, self._home / name, symlinks=True)
+        self._images[name] = sandbox.spec.image
         files = [path for path in (self._home / name).rglob("*") if path.is_file()]
         return Snapshot(id=name, provider=self.name, size=sum(path.lstat().st_size for path in files))
 
-    def _restore(self, snapshot: Snapshot, root: Path) -> None:
-        saved = self._home / snapshot.id
-        if snapshot.provider != self.name or not saved.is_dir():
-            raise SandboxCreateFailed(
+    def _saved(self, spec: SandboxSpec, snapshot: Snapshot) -> Path:
+        """Where its files are. Raises SnapshotMissing, SandboxUnsupported."""
+        image = self._images.get(snapshot.id)
+        if snapshot.provider != self.name or image is None:
+            raise SnapshotMissing(
                 f"there is no snapshot {snapshot.id!r} here", hint="restore with the provider that saved it"
             )
-        shutil.copytree(saved, root, symlinks=True, dirs_exist_ok=True)
+        if image != spec.image:
+            raise SandboxUnsupported(
+                f"{snapshot.id} was saved from the image {image}", hint="restore it under the same image"
+            )
+        return self._home / snapshot.id

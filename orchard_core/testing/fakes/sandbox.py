@@ -23,6 +23,7 @@ from orchard_core.errors import (
     UserUnknown,
 )
 from orchard_core.sandbox.contract import Command, Sandbox
+from orchard_core.sandbox.forking import check_count, make_all
 from orchard_core.testing.fakes.files import FakeFiles, unpack_checked
 from orchard_core.testing.fakes.process import FakeProcess, end_marked
 from orchard_core.types.model import ModelEndpoint
@@ -206,8 +207,13 @@ class FakeSandbox:
 
     async def fork(self, count: int) -> builtins.list[Sandbox]:
         """See Sandbox."""
+        check_count(count)
         saved = await self.snapshot()
-        return [await self._copier.create(self._spec, restore=saved) for _ in range(count)]
+        try:
+            made = await make_all(lambda: self._copier.create(self._spec, restore=saved), count)
+            return builtins.list[Sandbox](made)
+        finally:
+            await self._copier.discard(saved)
 
     async def alive(self) -> bool:
         """See Sandbox."""
@@ -312,9 +318,11 @@ class Copier:
         self,
         save: Callable[[FakeSandbox], Awaitable[Snapshot]],
         create: Callable[..., Awaitable[FakeSandbox]],
+        discard: Callable[[Snapshot], Awaitable[None]],
     ) -> None:
         self.save = save
         self.create = create
+        self.discard = discard
 
 
 def _own_user_only(user: str | None) -> None:
