@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import typer
 
+from orchard_core.cli.data import credit
+from orchard_core.cli.group import SectionedCommand
+
 app = typer.Typer(
     help="Mix runs into a dataset, look at it, check it, assign credit, import and export.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+app.command("credit", cls=SectionedCommand)(credit.credit)

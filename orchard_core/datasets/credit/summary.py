@@ -73,7 +73,7 @@ class _Tally:
             "rollouts",
         )
         self.counts = dict.fromkeys(names, 0)
-        self.errors: Mapping[str, int] = Field(default_factory=dict)
+        self.errors: dict[str, int] = {}
         self.lengths: list[int] = []
         self.cost_usd: float | None = 0.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from orchard_core.datasets.credit.apply import read_messages
@@ -40,6 +41,8 @@ class TrajectoryView:
     """The task; of a row without a run what the row tells of it."""
     seed: int
     """The rollout's seed."""
+    run: Path | None
+    """The run directory it lies in; None: a row without a run."""
     context: str
     """Everything before the first answer: the instructions and the task."""
     turns: tuple[TurnView, ...]
@@ -77,6 +80,7 @@ def view_of(item: Item) -> TrajectoryView:
         model=row.model,
         task=item.rollout.task if item.rollout else _task(row),
         seed=row.seed,
+        run=item.run,
         context=_said(context, roles=True),
         turns=tuple(
             TurnView(answer=_said([answer], roles=False), observations=_said(seen, roles=True))

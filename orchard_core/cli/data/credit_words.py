@@ -1,0 +1,81 @@
+"""What `orchard data credit` says before and after its work."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from orchard_core.cli.data.credit_flags import CreditFlags
+from orchard_core.cli.display.words import count, money
+from orchard_core.datasets.credit.summary import CreditSummary
+from orchard_core.datasets.credit.survey import Survey
+from orchard_core.evals.clean import clean_line
+
+_ERRORS = 5
+"""Different errors that are shown."""
+
+
+def plan_lines(flags: CreditFlags, found: Survey) -> list[str]:
+    """What there is, and what crediting it is expected to take."""
+    plan = found.plan
+    lines = [
+        clean_line(f"source     {flags.path}"),
+        f"rollouts   {found.resolved} resolved, {found.unresolved} unresolved{_left_out(found.left_out)}",
+        f"to do      {found.todo}, of which {plan.items} are estimated; {found.done} were done before",
+    ]
+    if plan.calls:
+        tokens = f"about {count(plan.input_tokens)} tokens in, {count(plan.output_tokens)} out"
+        lines.append(f"calls      {plan.calls}: {tokens}, repairs not counted")
+    if plan.rollouts:
+        lines.append(f"measuring  at most {plan.rollouts} rollouts")
+    if plan.items:
+        before = f"; {money(found.spent_usd)} spent before" if found.done else ""
+        lines.append(f"cost       {_expected(plan.cost_usd)}{before}")
+    return lines
+
+
+def _expected(cost_usd: float | None) -> str:
+    if cost_usd is None:
+        return "unknown: no price is known"
+    return f"about {money(cost_usd)}" if cost_usd else "nothing: the model is free"
+
+
+def _left_out(reasons: Counter[str]) -> str:
+    if not reasons:
+        return ""
+    told = ", ".join(f"{number} {clean_line(reason, 80)}" for reason, number in reasons.most_common(_ERRORS))
+    return f", {reasons.total()} left out ({told})"
+
+
+def summary_lines(
+    flags: CreditFlags, summary: CreditSummary, found: Survey, places: list[str], *, capped: bool
+) -> list[str]:
+    """What the directories hold now."""
+    without = f", {summary.without_rise} of them without a rise" if summary.without_rise else ""
+    lines = [
+        f"resolved   {summary.resolved}, trained on whole",
+        f"annotated  {summary.annotated}{without}",
+    ]
+    if summary.failed:
+        lines.append(f"failed     {summary.failed}, trained on not at all")
+        lines += [
+            f"           {number} x {clean_line(error, 160)}"
+            for error, number in list(summary.errors.items())[:_ERRORS]
+        ]
+    if found.left_out:
+        lines.append(f"left out   {found.left_out.total()}, without a credit")
+    if summary.median_length is not None:
+        lines.append(f"segments   {summary.segments}, median length {summary.median_length:g} answers")
+    if summary.share is not None:
+        lines.append(
+            f"kept       {summary.kept} of {summary.turns} answers ({summary.share:.0%}) of the annotated"
+        )
+    if summary.rollouts:
+        lines.append(f"measured   with {summary.rollouts} rollouts")
+    lines.append(f"cost       {money(summary.cost_usd)}")
+    if capped:
+        lines.append("stopped    at --max-cost; a higher one goes on")
+    lines += [clean_line(f"credits    {place}") for place in places[:_ERRORS]]
+    if len(places) > _ERRORS:
+        lines.append(f"           and {len(places) - _ERRORS} more, one in each cell")
+    credit = flags.name if flags.out is None else str(flags.out)
+    return [*lines, clean_line(f"next       orchard data mix, with `credit: {credit}` at this source")]
