@@ -110,3 +110,28 @@ def orchard_models() -> list[Descriptor]:
             argument="path",
         ),
     ]
+
+
+@hookimpl
+def orchard_dataset_formats() -> list[Descriptor]:
+    """Files of other projects that rows are read from and written to."""
+    return [
+        Descriptor(
+            name="hf",
+            summary="messages and tools rows for datasets and TRL, JSON lines or Parquet, such as hf:turns",
+            factory="orchard_core.formats.hf.format:HfFormat",
+            config="orchard_core.formats.hf.config:HfConfig",
+            argument="shape",
+        ),
+        Descriptor(
+            name="orchard-swe",
+            summary="the published microsoft/Orchard columns of its swe part",
+            factory="orchard_core.formats.published.swe:SweFormat",
+        ),
+        Descriptor(
+            name="orchard-gui",
+            summary="the published microsoft/Orchard columns of its gui part, with pictures",
+            factory="orchard_core.formats.published.gui:GuiFormat",
+            config="orchard_core.formats.published.gui:GuiConfig",
+        ),
+    ]

@@ -86,12 +86,18 @@ def talk(text: str = "done", *, arguments: str = '{"command": "ls"}', calls: int
     ]
 
 
+def chat(text: str) -> list[dict[str, Any]]:
+    """A question and an answer, without calls."""
+    return [{"role": "user", "content": "hello"}, {"role": "assistant", "content": text}]
+
+
 def plain_rows() -> list[DatasetRow]:
     """What every format that is written must hold."""
     return [
         row(0, talk()),
         row(1, talk("two at once", calls=2)),
-        row(2, [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}], tools="[]"),
+        row(2, chat("hi"), tools="[]"),
+        row(5, chat("hi again"), tools="[]", reward=0.5),
         row(3, talk("failed"), reward=0.0, harness="miniswe"),
         row(4, talk("unknown"), reward=None, outcome=None, attribution=None, taskset="", task=""),
     ]
@@ -99,14 +105,15 @@ def plain_rows() -> list[DatasetRow]:
 
 def awkward_rows() -> list[DatasetRow]:
     """One awkward text each; a format may refuse a row, and never changes one."""
-    texts = [row(n, talk(text), id=f"text-{n}") for n, text in enumerate(AWKWARD)]
+    texts = [row(n, chat(text), id=f"text-{n}") for n, text in enumerate(AWKWARD)]
+    results = [row(n, talk(text), id=f"result-{n}") for n, text in enumerate(AWKWARD)]
     calls = [row(n, talk(arguments=text), id=f"call-{n}") for n, text in enumerate(ARGUMENTS)]
-    return [*texts, *calls]
+    return [*texts, *results, *calls]
 
 
 def masked_row() -> DatasetRow:
     """The second answer alone is trained on."""
-    messages = talk()
+    messages = [*chat("one"), *chat("two")]
     last = len(messages) - 1
     return row(7, messages, mask=tuple(int(place == last) for place in range(len(messages))))
 

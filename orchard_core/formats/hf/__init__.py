@@ -1,0 +1,1 @@
+"""Rows of `messages` and `tools`, as `datasets` and TRL read them."""

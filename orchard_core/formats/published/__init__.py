@@ -1,0 +1,1 @@
+"""The columns of the published microsoft/Orchard data, exactly."""

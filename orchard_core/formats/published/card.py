@@ -1,0 +1,18 @@
+"""The head of a directory's README.md, by which `datasets` finds its files as it finds the published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def card(part: str, splits: Iterable[str]) -> str:
+    """The text for one part, `swe` or `gui`."""
+    files = "\n".join(f'  - split: {split}\n    path: "{part}/{split}/*.parquet"' for split in splits)
+    return f"""---
+configs:
+- config_name: {part}
+  data_files:
+{files}
+---
+Rows in the columns of the published microsoft/Orchard data ({part}), written by `orchard data export`.
+"""
