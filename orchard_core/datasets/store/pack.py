@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, chain
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
+from orchard_core.datasets.store import arrays
 from orchard_core.datasets.store.arrow import FAULTS, pa
-from orchard_core.datasets.store.schema import ORDER, SCHEMA, TOKENS, TYPES
+from orchard_core.datasets.store.schema import ANSWER, ORDER, SCHEMA, SPAN, TOKENS, TYPES
 from orchard_core.errors import FormatUnsupported
 from orchard_core.gateway.json_text import dumps
 from orchard_core.types.dataset import DatasetRow, RecordedTokens
@@ -27,21 +27,24 @@ def weight(row: DatasetRow) -> int:
 
 
 def _column(name: str, rows: Sequence[DatasetRow]) -> Any:
-    make = _MAKERS.get(name, _plain)
+    make = _maker(name)
     try:
-        return make(name, [getattr(row, name) for row in rows])
-    except (*_UNFIT, *FAULTS) as error:
+        return make([getattr(row, name) for row in rows])
+    except UNFIT as error:
         raise _culprit(name, rows, make, error) from error
 
 
-_UNFIT = (ValueError, TypeError, AttributeError)
+UNFIT = (ValueError, TypeError, AttributeError, *FAULTS)
+"""What a value raises that a column cannot hold."""
 
 
-def _culprit(name: str, rows: Sequence[DatasetRow], make: Any, error: Exception) -> FormatUnsupported:
+def _culprit(
+    name: str, rows: Sequence[DatasetRow], make: Callable[[Sequence[Any]], Any], error: Exception
+) -> FormatUnsupported:
     for row in rows:
         try:
-            make(name, [getattr(row, name)])
-        except (*_UNFIT, *FAULTS) as own:
+            make([getattr(row, name)])
+        except UNFIT as own:
             return FormatUnsupported(
                 f"row {row.id[:80]!r}, field {name}: a dataset cannot hold it: {str(own)[:200]}",
                 hint="leave the row out, or mend the field",
@@ -51,57 +54,52 @@ def _culprit(name: str, rows: Sequence[DatasetRow], make: Any, error: Exception)
     )
 
 
-def _plain(name: str, values: Sequence[Any]) -> Any:
-    return pa.array(values, TYPES[name])
+def _maker(name: str) -> Callable[[Sequence[Any]], Any]:
+    if name in _MAKERS:
+        return _MAKERS[name]
+    kind = TYPES[name]
+    if pa.types.is_list(kind):
+        return lambda values: arrays.lists(values, kind.value_type)
+    return arrays.texts if kind == pa.string() else lambda values: arrays.numbers(values, kind)
 
 
-def _json(name: str, values: Sequence[Any]) -> Any:
-    return pa.array([dumps(value).decode() if value else "{}" for value in values], pa.string())
+def _json(values: Sequence[Any]) -> Any:
+    return arrays.texts([dumps(value).decode() if value else "{}" for value in values])
 
 
-def _numbers(code: str) -> Callable[[str, Sequence[Any]], Any]:
-    def make(name: str, values: Sequence[Any]) -> Any:
-        return _lists(values, code, TYPES[name].value_type)
-
-    return make
-
-
-def _lists(values: Sequence[Sequence[Any]], code: str, kind: Any) -> Any:
-    """Lists of numbers by way of a buffer: several times as fast as Arrow's own conversion."""
-    flat = array(code, chain.from_iterable(values))
-    numbers = pa.Array.from_buffers(kind, len(flat), [None, pa.py_buffer(flat)])
-    return pa.ListArray.from_arrays(pa.array(_offsets(values), pa.int32()), numbers)
-
-
-def _offsets(values: Iterable[Sequence[Any]]) -> list[int]:
-    return [0, *accumulate(map(len, values))]
+def _tags(values: Sequence[Sequence[str]]) -> Any:
+    return arrays.nested(values, arrays.texts(list(chain.from_iterable(values))))
 
 
 _EMPTY = RecordedTokens(token_ids=(), mask=(), logprobs=())
 
 
-def _tokens(name: str, values: Sequence[RecordedTokens | None]) -> Any:
+def _tokens(values: Sequence[RecordedTokens | None]) -> Any:
     held = [_EMPTY if value is None else value for value in values]
-    versions = [[span.__dict__ for span in value.versions] for value in held]
-    answers = [[span.__dict__ for span in value.answers] for value in held]
-    return pa.StructArray.from_arrays(
-        [
-            _lists([value.token_ids for value in held], "i", pa.int32()),
-            _lists([value.mask for value in held], "b", pa.int8()),
-            _lists([value.logprobs for value in held], "d", pa.float64()),
-            pa.array(versions, TOKENS.field("versions").type),
-            pa.array(answers, TOKENS.field("answers").type),
-        ],
-        fields=list(TOKENS),
-        mask=pa.array([value is None for value in values], pa.bool_()),
-    )
+    columns = [
+        arrays.lists([value.token_ids for value in held], pa.int32()),
+        arrays.lists([value.mask for value in held], pa.int8()),
+        arrays.lists([value.logprobs for value in held], pa.float64()),
+        _records([value.versions for value in held], SPAN),
+        _records([value.answers for value in held], ANSWER),
+    ]
+    return arrays.structs(columns, TOKENS, present=values)
 
 
-_MAKERS: dict[str, Callable[[str, Sequence[Any]], Any]] = {
+def _records(values: Sequence[Sequence[Any]], kind: Any) -> Any:
+    flat = list(chain.from_iterable(values))
+    columns = []
+    for field in kind:
+        column = [getattr(item, field.name) for item in flat]
+        text = field.type == pa.string()
+        columns.append(arrays.texts(column) if text else arrays.numbers(column, field.type))
+    return arrays.nested(values, arrays.structs(columns, kind))
+
+
+_MAKERS: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "token_count_exact": arrays.flags,
     "provenance": _json,
     "metadata": _json,
-    "mask": _numbers("b"),
-    "weights": _numbers("d"),
-    "values": _numbers("d"),
+    "tags": _tags,
     "tokens": _tokens,
 }

@@ -8,14 +8,16 @@ from orchard_core.types.dataset import DATASET_VERSION
 VERSION_KEY = b"orchard.dataset_version"
 """Key of the version in a shard's own metadata; a shard without it is none of ours."""
 
-_SPAN = pa.struct([("start", pa.int32()), ("stop", pa.int32()), ("version", pa.string())])
-_ANSWER = pa.struct([("message", pa.int32()), ("start", pa.int32()), ("stop", pa.int32())])
+SPAN = pa.struct([("start", pa.int32()), ("stop", pa.int32()), ("version", pa.string())])
+"""VersionSpan."""
+ANSWER = pa.struct([("message", pa.int32()), ("start", pa.int32()), ("stop", pa.int32())])
+"""AnswerSpan."""
 TOKENS = pa.struct([
     ("token_ids", pa.list_(pa.int32())),
     ("mask", pa.list_(pa.int8())),
     ("logprobs", pa.list_(pa.float64())),
-    ("versions", pa.list_(_SPAN)),
-    ("answers", pa.list_(_ANSWER)),
+    ("versions", pa.list_(SPAN)),
+    ("answers", pa.list_(ANSWER)),
 ])  # fmt: skip
 """RecordedTokens. Doubles, so that a log-probability comes back as it was recorded."""
 

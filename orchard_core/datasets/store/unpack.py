@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
-from orchard_core.datasets.store.arrow import np, pa
+from orchard_core.datasets.store.arrays import elements, view
+from orchard_core.datasets.store.arrow import pa
 from orchard_core.datasets.store.schema import NULLABLE, ORDER
 from orchard_core.errors import DatasetCorrupt
 from orchard_core.gateway.json_text import JsonFault, loads
@@ -98,13 +100,11 @@ def _texts(column: Any) -> list[Any]:
 def numbers(column: Any) -> list[tuple[Any, ...]]:
     """Lists of numbers as tuples, by way of one buffer; a null list is empty. Raises ValueError for a number
     that is missing."""
-    inner = column.flatten()
+    inner, at = elements(column)
     if inner.null_count:
         raise ValueError("a number is missing in the list")
-    flat = inner.to_numpy().tolist()
-    ends = np.cumsum(column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)).tolist()
-    starts = [0, *ends[:-1]]
-    return [tuple(flat[start:end]) for start, end in zip(starts, ends, strict=True)]
+    flat = view(inner).tolist()
+    return [tuple(flat[start:end]) for start, end in pairwise(at.tolist())]
 
 
 def _tokens(column: Any) -> list[RecordedTokens | None]:
@@ -119,8 +119,8 @@ def _tokens(column: Any) -> list[RecordedTokens | None]:
             token_ids=ids[place],
             mask=masks[place],
             logprobs=logprobs[place],
-            versions=tuple(VersionSpan(**span) for span in versions[place]),
-            answers=tuple(AnswerSpan(**span) for span in answers[place]),
+            versions=tuple(VersionSpan.model_construct(**span) for span in versions[place]),
+            answers=tuple(AnswerSpan.model_construct(**span) for span in answers[place]),
         )
         for place, gone in enumerate(absent)
     ]

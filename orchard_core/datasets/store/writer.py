@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import orchard_core
+from orchard_core.datasets.store.arrays import elements, view
 from orchard_core.datasets.store.arrow import FAULTS, np
 from orchard_core.datasets.store.card import card
 from orchard_core.datasets.store.manifest import Made, Manifest, Shard, SplitTotals
@@ -228,11 +229,11 @@ def _count(split: _Open, table: Any) -> None:
     split.tokens += _sum(table, "token_count")
     split.turns += _sum(table, "turns")
     for chunk in table.column("mask").chunks:
-        split.trained += int(np.count_nonzero(chunk.flatten().to_numpy()))
+        split.trained += int(np.count_nonzero(view(elements(chunk)[0])))
 
 
 def _sum(table: Any, name: str) -> int:
-    return sum(int(chunk.to_numpy().sum()) for chunk in table.column(name).chunks)
+    return sum(int(view(chunk).sum()) for chunk in table.column(name).chunks)
 
 
 def _manifest(shards: tuple[Whole, ...], made: Made) -> tuple[Manifest, list[tuple[Whole, str]]]:
