@@ -5,6 +5,14 @@ from __future__ import annotations
 from orchard_core.datasets.credit.apply import apply_credit as apply_credit
 from orchard_core.datasets.credit.store import Credits as Credits
 from orchard_core.datasets.credit.store import open_credits as open_credits
+from orchard_core.datasets.leaks.benchmark import Benchmark as Benchmark
+from orchard_core.datasets.leaks.benchmark import read_benchmark as read_benchmark
+from orchard_core.datasets.leaks.check import LeakCheck as LeakCheck
+from orchard_core.datasets.leaks.check import check_leaks as check_leaks
+from orchard_core.datasets.leaks.report import Leak as Leak
+from orchard_core.datasets.leaks.report import LeakKind as LeakKind
+from orchard_core.datasets.leaks.report import LeakReport as LeakReport
+from orchard_core.datasets.leaks.report import LeakSettings as LeakSettings
 from orchard_core.datasets.reading import read_rows as read_rows
 from orchard_core.datasets.rows import rollout_rows as rollout_rows
 from orchard_core.datasets.similar.actions import action_signature as action_signature
@@ -13,6 +21,10 @@ from orchard_core.datasets.similar.index import NearIndex as NearIndex
 from orchard_core.datasets.similar.minhash import resemblance as resemblance
 from orchard_core.datasets.similar.minhash import signature as signature
 from orchard_core.datasets.similar.minhash import sketch as sketch
+from orchard_core.datasets.similar.tasks import TaskText as TaskText
+from orchard_core.datasets.similar.tasks import near_tasks as near_tasks
+from orchard_core.datasets.splits import Splits as Splits
+from orchard_core.datasets.splits import assign_splits as assign_splits
 from orchard_core.datasets.store.manifest import FilterReport as FilterReport
 from orchard_core.datasets.store.manifest import Made as Made
 from orchard_core.datasets.store.manifest import Manifest as Manifest
@@ -128,6 +140,7 @@ from orchard_core.sandbox.agent_process import AgentProcesses as AgentProcesses
 from orchard_core.sandbox.agent_provider import AgentProvider as AgentProvider
 from orchard_core.sandbox.agent_provider import NewPlace as NewPlace
 from orchard_core.sandbox.agent_provider import Places as Places
+from orchard_core.sandbox.agent_provider import SavingPlaces as SavingPlaces
 from orchard_core.sandbox.contract import Command as Command
 from orchard_core.sandbox.contract import Process as Process
 from orchard_core.sandbox.contract import Sandbox as Sandbox

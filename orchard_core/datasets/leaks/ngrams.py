@@ -56,7 +56,10 @@ class RunIndex:
         if len(words) < self.length or not len(self._hashes):
             return []
         asked = runs(words, self.length)
-        asked = np.unique(asked[self._sieve[asked & np.uint64(_SIEVE - 1)]])
+        asked = asked[self._sieve[asked & np.uint64(_SIEVE - 1)]]
+        if not len(asked):
+            return []
+        asked = np.unique(asked)
         left, right = np.searchsorted(self._hashes, asked), np.searchsorted(self._hashes, asked, side="right")
         hits = [np.arange(start, stop) for start, stop in zip(left, right, strict=True) if stop > start]
         if not hits:
