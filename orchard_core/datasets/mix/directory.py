@@ -1,0 +1,98 @@
+"""The output directory while a mix is made: held by one process, resumed by the same command."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchard_core.datasets.store.manifest import MANIFEST_NAME
+from orchard_core.datasets.store.partial import PARTIAL
+from orchard_core.errors import ConfigError, DatasetExists, DatasetLocked, RunLocked, StoreError
+from orchard_core.rollout.store.files import DiskFiles, Lock, write_whole
+
+WORK = ".mix"
+"""What was read so far, and the plan; removed at the end."""
+_RECIPE, _LOCK = "recipe.json", "lock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixDirectory:
+    """A directory that holds, or is to hold, the mix of one recipe."""
+
+    root: Path
+    """Where the dataset goes."""
+    done: bool
+    """The dataset is whole: only the work directory was left to remove."""
+
+    @property
+    def work(self) -> Path:
+        """The work directory."""
+        return self.root / WORK
+
+    def clear(self) -> None:
+        """Remove the work directory. What is left by a kill in between is known as such."""
+        gone = self.root / f"{WORK}-done"
+        self.work.rename(gone)
+        shutil.rmtree(gone)
+
+
+@contextmanager
+def mix_directory(root: Path, recipe: bytes) -> Iterator[MixDirectory]:
+    """Make it, or take it up again where the resolved recipe is the same.
+
+    Raises DatasetExists when something else lies there, DatasetLocked, ConfigError for another recipe's mix,
+    and StoreError.
+    """
+    root = root.absolute()
+    if (root / f"{WORK}-done").is_dir():
+        shutil.rmtree(root / f"{WORK}-done")
+    _refuse_taken(root)
+    (root / WORK).mkdir(parents=True, exist_ok=True)
+    lock = _lock(root)
+    try:
+        _refuse_taken(root)
+        _same_recipe(root, recipe)
+        (root / PARTIAL).mkdir(exist_ok=True)  # the writer refuses a directory with anything else in it
+        whole = (root / MANIFEST_NAME).exists()
+        if whole:
+            (root / PARTIAL).rmdir()
+        yield MixDirectory(root=root, done=whole)
+    finally:
+        lock.release()
+
+
+def _lock(root: Path) -> Lock:
+    try:
+        return DiskFiles().lock(root / WORK / _LOCK)
+    except RunLocked as error:
+        raise DatasetLocked(
+            error.message.replace(f"/{WORK}", ""), hint="wait for it to end, or choose another --out"
+        ) from None
+
+
+def _refuse_taken(root: Path) -> None:
+    if (root / WORK).is_dir():
+        return
+    if (root / MANIFEST_NAME).exists():
+        raise DatasetExists(f"{root} holds a dataset already", hint="choose another --out")
+    if root.exists() and not root.is_dir():
+        raise DatasetExists(f"{root} is a file", hint="choose another --out")
+    if root.is_dir() and any(root.iterdir()):
+        raise DatasetExists(f"{root} is not empty", hint="choose another --out, or empty it")
+
+
+def _same_recipe(root: Path, recipe: bytes) -> None:
+    path = root / WORK / _RECIPE
+    if not path.exists():
+        try:
+            write_whole(DiskFiles(), path, recipe)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error.strerror}", hint="make room") from error
+    elif path.read_bytes() != recipe:
+        raise ConfigError(
+            f"{root} holds an unfinished mix of another recipe",
+            hint=f"run the command it was begun with, choose another --out, or remove {root}",
+        )

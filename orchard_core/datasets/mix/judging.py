@@ -1,0 +1,67 @@
+"""The filters that look at one row alone, in the order of `Drop`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from orchard_core.datasets.mix.actions import defined_in, parsed, speaks, undefined, unparsable
+from orchard_core.datasets.mix.filters import FAILED, Drop, FilterSettings
+from orchard_core.datasets.mix.recipe import Where
+from orchard_core.datasets.mix.where import outcome_of, unmet
+from orchard_core.errors import DatasetCorrupt
+from orchard_core.types.dataset import DatasetRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Why a row is dropped."""
+
+    drop: Drop
+    """Under what it is counted."""
+    why: str
+    """In words, for whoever asks."""
+
+
+class Judge:
+    """Speaks about the rows of one source."""
+
+    def __init__(self, where: Where, filters: FilterSettings) -> None:
+        self._where = where
+        self._filters = filters
+        self._said = speaks(filters.format_errors)
+
+    def __call__(self, row: DatasetRow) -> Verdict | None:
+        """None: nothing is wrong with it, its mask aside. Raises DatasetCorrupt, with no place, for a row
+        whose `messages` or `tools` are no lists of objects."""
+        if why := unmet(row, self._where):
+            return Verdict(drop=Drop.NOT_SELECTED, why=why)
+        return self._by_facts(row) or self._by_actions(row)
+
+    def _by_facts(self, row: DatasetRow) -> Verdict | None:
+        asked = self._filters
+        if asked.failed and row.outcome in FAILED:
+            return Verdict(drop=Drop.FAILED, why=f"its outcome is {outcome_of(row)}")
+        if asked.unscored and row.reward is None:
+            return Verdict(drop=Drop.UNSCORED, why="it has no score")
+        if asked.max_tokens is not None and row.token_count > asked.max_tokens:
+            return Verdict(drop=Drop.OVER_LONG, why=f"it has {row.token_count:,} tokens")
+        return None
+
+    def _by_actions(self, row: DatasetRow) -> Verdict | None:
+        messages = parsed(row.messages, field="messages", path=row.id)
+        if len(messages) != len(row.mask):
+            raise DatasetCorrupt(
+                f"has {len(row.mask)} entries for {len(messages)} messages", path=row.id, field="mask"
+            )
+        names = defined_in(row.tools)
+        if self._filters.undefined_tools and (why := undefined(messages, names)):
+            return Verdict(drop=Drop.UNDEFINED_TOOLS, why=why)
+        if self._filters.unparsable and (why := unparsable(messages, self._said)):
+            return Verdict(drop=Drop.UNPARSABLE, why=why)
+        return None
+
+    def untrained(self, row: DatasetRow) -> Verdict | None:
+        """The same of its mask, once credit was put on it."""
+        if self._filters.untrained and 1 not in row.mask:
+            return Verdict(drop=Drop.UNTRAINED, why="none of its messages is trained on")
+        return None

@@ -1,0 +1,157 @@
+"""A mix from start to end: read each source once, plan, write."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchard_core.datasets.mix.directory import MixDirectory, mix_directory
+from orchard_core.datasets.mix.outcome import MixOutcome, digest_of, made, outcome, resolved
+from orchard_core.datasets.mix.plan import Plan, make_plan
+from orchard_core.datasets.mix.pool import Pool, pool
+from orchard_core.datasets.mix.reading import kind_of
+from orchard_core.datasets.mix.recipe import MixRecipe, named_sources
+from orchard_core.datasets.mix.scan import Scan, scan
+from orchard_core.datasets.mix.shards import ShardJob, write_shard
+from orchard_core.datasets.store.manifest import Manifest, read_manifest
+from orchard_core.errors import DatasetError
+
+SMALL_BYTES = 8 << 20
+"""Sources of less in all are read by this process: others cost more to start than they save."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Going:
+    """How far a mix is."""
+
+    stage: str
+    """`read`, `plan` or `write`."""
+    rows: int = 0
+    """Rows read, or written, so far."""
+    of: int = 0
+    """Rows to write; 0: unknown."""
+    share: float = 0.0
+    """Of this stage's work, as far as can be told."""
+
+
+Watch = Callable[[Going], None]
+
+
+def mix(
+    recipe: MixRecipe, out: str | Path, *, text: str = "", workers: int = 0, watch: Watch = lambda _: None
+) -> Manifest:
+    """Make the dataset; gives its manifest.
+
+    The same recipe on the same sources gives the same files in any process, with any number of workers (0: as
+    many as there are cores, at most 4). A mix that was killed goes on when it is called again with the same
+    recipe. Raises DatasetExists, DatasetLocked, DatasetNotFound, DatasetCorrupt, DatasetError, ConfigError,
+    FormatUnknown, StoreError.
+    """
+    recipe = with_names(recipe)
+    for source in recipe.sources:
+        kind_of(source)
+    with mix_directory(Path(out), resolved(recipe)) as directory:
+        if not directory.done:
+            _make(recipe, directory, text, workers, watch)
+        manifest = read_manifest(directory.root)
+        directory.clear()
+    return manifest
+
+
+def dry_mix(recipe: MixRecipe, *, workers: int = 0, watch: Watch = lambda _: None) -> MixOutcome:
+    """What a mix would keep and drop; nothing is written but a temporary index."""
+    recipe = with_names(recipe)
+    with tempfile.TemporaryDirectory(prefix="orchard-mix-") as work:
+        jobs, plan = _planned(recipe, Path(work), workers, watch, keep=False)
+        return outcome(recipe, jobs, plan)
+
+
+def with_names(recipe: MixRecipe) -> MixRecipe:
+    """The recipe with a name for each source."""
+    return recipe.model_copy(update={"sources": tuple(named_sources(recipe))})
+
+
+def _make(recipe: MixRecipe, directory: MixDirectory, text: str, workers: int, watch: Watch) -> None:
+    from orchard_core.datasets.store.writer import DatasetWriter
+
+    jobs, plan = _planned(recipe, directory.work, workers, watch, keep=True)
+    told = outcome(recipe, jobs, plan)
+    if not told.rows:
+        raise DatasetError(
+            f"nothing is left of {sum(source.read for source in told.sources)} rows: {_dropped(told)}",
+            hint=f"loosen the filters or the shares, and remove {directory.root}; --dry-run shows examples",
+        )
+    with DatasetWriter(directory.root, plan=digest_of(recipe), resume=True) as writer:
+        there = {(shard.split, shard.number): shard for shard in writer.shards}
+        todo = [
+            ShardJob(
+                shard=shard, path=writer.shard_path(shard.split, shard.place), work=directory.work,
+                recipe=recipe,
+            )
+            for shard in plan.shards() if (shard.split, shard.place) not in there
+        ]  # fmt: skip
+        before = sum(shard.rows for shard in there.values())
+        with pool(_workers(workers, len(todo), jobs), len(todo)) as held:
+
+            def look() -> None:
+                rows = before + held.counted()[0]
+                watch(Going(stage="write", rows=rows, of=told.rows, share=rows / told.rows))
+
+            for shard in held.map(write_shard, todo, look):
+                writer.adopt(shard)
+        writer.finish(made(recipe, text, told))
+
+
+def _dropped(told: MixOutcome) -> str:
+    counts: dict[str, int] = {}
+    for source in told.sources:
+        for reason, count in source.dropped.items():
+            counts[reason] = counts.get(reason, 0) + count
+    return ", ".join(f"{reason} {count}" for reason, count in counts.items()) or "the sources are empty"
+
+
+def _planned(
+    recipe: MixRecipe, work: Path, workers: int, watch: Watch, *, keep: bool
+) -> tuple[list[Scan], Plan]:
+    jobs = [
+        Scan(number=number, source=source, recipe=recipe, work=work, keep=keep)
+        for number, source in enumerate(recipe.sources)
+    ]
+    with pool(_workers(workers, len(jobs), jobs), len(jobs)) as held:
+        _read(jobs, held, watch)
+    watch(Going(stage="plan"))
+    return jobs, make_plan(work, recipe, jobs)
+
+
+def _read(jobs: Sequence[Scan], held: Pool, watch: Watch) -> None:
+    size = max(1, sum(_size(job.path) for job in jobs))
+
+    def look() -> None:
+        rows, read = held.counted()
+        watch(Going(stage="read", rows=rows, share=min(1.0, read / size)))
+
+    for _ in held.map(scan, jobs, look):
+        pass
+
+
+def _workers(asked: int, jobs: int, scans: Sequence[Scan]) -> int:
+    """Processes for so many jobs."""
+    if not asked:
+        small = sum(_size(job.path) for job in scans) < SMALL_BYTES
+        asked = 1 if small else min(4, len(os.sched_getaffinity(0)))
+    return min(asked, jobs)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file or of the files below a directory; 0 for what cannot be looked at."""
+    total = 0
+    with suppress(OSError):
+        if not path.is_dir():
+            return path.stat().st_size
+        for folder, _, names in os.walk(path):
+            total += sum(Path(folder, name).stat().st_size for name in names)
+    return total

@@ -1,0 +1,104 @@
+"""Reading one source once, in any process: what was read before is passed over."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from orchard_core.datasets.mix.files import as_text, stamp, unchanged
+from orchard_core.datasets.mix.index import Index, State
+from orchard_core.datasets.mix.recipe import MixRecipe, MixSource
+from orchard_core.errors import DatasetLocked
+
+_PATIENCE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """What there is to read, and where it goes."""
+
+    number: int
+    """The source's place in the recipe."""
+    source: MixSource
+    """Where rows come from."""
+    recipe: MixRecipe
+    """For its filters."""
+    work: Path
+    """The mix's work directory."""
+    keep: bool = True
+    """Rows are kept, not only counted."""
+
+    @property
+    def index(self) -> Path:
+        """Facts of its rows."""
+        return self.work / f"source-{self.number}.sqlite"
+
+    @property
+    def spool(self) -> Path:
+        """Its rows."""
+        return self.work / f"source-{self.number}.rows"
+
+    @property
+    def path(self) -> Path:
+        """The source's."""
+        return Path(self.source.path)
+
+    @property
+    def mend(self) -> str:
+        """What to do when the source is not as it was."""
+        return f"put it back as it was, or remove {self.work} to start anew"
+
+
+def scan(job: Scan, tell: Callable[[int, int], None] = lambda rows, size: None) -> State:
+    """Read what was not read yet. Raises DatasetCorrupt, DatasetError, DatasetNotFound, OSError, and what
+    reading the source raises."""
+    from orchard_core.datasets.mix.reader import Reader
+
+    with ExitStack() as stack:
+        stack.enter_context(_alone(job.index.with_suffix(".lock")))
+        index = Index(job.index)
+        stack.callback(index.close)
+        state, files = index.state(), stamp(job.path)
+        if state.files:
+            unchanged(state.files, files, job.path, when="since this mix began", mend=job.mend)
+        if state.done:
+            tell(state.read, 0)
+            return state
+        spool = stack.enter_context(job.spool.open("ab", buffering=0))
+        spool.truncate(state.spooled)
+        state = Reader(job, index, spool, replace(state, files=as_text(files)), tell).run()
+        unchanged(state.files, stamp(job.path), job.path, when="while it was read", mend=job.mend)
+        state = replace(state, done=True)
+        index.add((), (), (), state)
+        return state
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait for a reader that outlived the command it belonged to: it ends by itself soon."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        give_up = time.monotonic() + _PATIENCE_S
+        while not _locked(fd):
+            if time.monotonic() > give_up:
+                raise DatasetLocked(
+                    f"{path.parent} is still being written by another process",
+                    hint="wait for it to end, or choose another --out",
+                )
+            time.sleep(0.05)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _locked(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
