@@ -112,7 +112,7 @@ def said(thought: str, *calls: dict[str, object]) -> dict[str, object]:
 
 
 def test_actions_are_calls_and_not_thoughts_or_observations() -> None:
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "user", "content": "Do it"},
         said("I look first.", call("bash", '{"command": "ls"}')),
         {"role": "tool", "content": "a b c"},
