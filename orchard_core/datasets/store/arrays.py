@@ -69,6 +69,15 @@ def elements(column: Any) -> tuple[Any, Any]:
     return column.values.slice(at[0], at[-1] - at[0]), at - at[0]
 
 
+def absent(column: Any) -> list[bool]:
+    """Of each value whether it is null."""
+    if not column.null_count:
+        return [False] * len(column)
+    bits = np.unpackbits(np.frombuffer(column.buffers()[0], np.uint8), bitorder="little")
+    gone: list[bool] = (bits[column.offset : column.offset + len(column)] == 0).tolist()
+    return gone
+
+
 def _offsets(values: Sequence[Any]) -> Any:
     return pa.py_buffer(array("i", [0, *accumulate(map(len, values))]))
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from orchard_core.datasets.store.arrays import elements, view
+from orchard_core.datasets.store.arrays import absent, elements, view
 from orchard_core.datasets.store.arrow import pa
 from orchard_core.datasets.store.schema import NULLABLE, ORDER
 from orchard_core.errors import DatasetCorrupt
@@ -39,7 +39,7 @@ def values(name: str, table: Any, *, path: str, first: int) -> Sequence[Any]:
     """One column of a table in one chunk, as a row holds it. Raises DatasetCorrupt."""
     column = _whole(table, name)
     if column.null_count and name not in NULLABLE:
-        row = first + column.is_null().to_pylist().index(True)
+        row = first + absent(column).index(True)
         raise DatasetCorrupt("there is no value", path=path, row=row, field=name, hint=HINT)
     read = _READERS.get(name, _plain)
     try:
@@ -111,10 +111,10 @@ def _tokens(column: Any) -> list[RecordedTokens | None]:
     ids, masks, logprobs = (numbers(column.field(name)) for name in ("token_ids", "mask", "logprobs"))
     versions = column.field("versions").to_pylist()
     answers = column.field("answers").to_pylist()
-    absent = column.is_null().to_pylist()
+    gone = absent(column)
     return [
         None
-        if gone
+        if missing
         else RecordedTokens.model_construct(
             token_ids=ids[place],
             mask=masks[place],
@@ -122,7 +122,7 @@ def _tokens(column: Any) -> list[RecordedTokens | None]:
             versions=tuple(VersionSpan.model_construct(**span) for span in versions[place]),
             answers=tuple(AnswerSpan.model_construct(**span) for span in answers[place]),
         )
-        for place, gone in enumerate(absent)
+        for place, missing in enumerate(gone)
     ]
 
 
