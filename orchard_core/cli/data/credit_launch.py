@@ -37,7 +37,13 @@ def _open_judge(flags: CreditFlags) -> AbstractAsyncContextManager[Estimator]:
     return open_judge(flags)
 
 
-ESTIMATORS: Mapping[str, Opener] = {"judge": _open_judge}
+def _open_branch(flags: CreditFlags) -> AbstractAsyncContextManager[Estimator]:
+    from orchard_core.cli.data.credit_branch import open_branch
+
+    return open_branch(flags)
+
+
+ESTIMATORS: Mapping[str, Opener] = {"judge": _open_judge, "branch": _open_branch}
 """By what users write."""
 
 
@@ -234,6 +240,7 @@ def _survey_json(found: Survey) -> dict[str, JsonValue]:
         "input_tokens": plan.input_tokens,
         "output_tokens": plan.output_tokens,
         "rollouts": plan.rollouts,
+        "rollouts_at_most": plan.rollouts_at_most,
         "cost_usd": plan.cost_usd,
         "spent_usd": found.spent_usd,
     }

@@ -18,7 +18,7 @@ def plan_lines(flags: CreditFlags, found: Survey) -> list[str]:
     """What there is, and what crediting it is expected to take."""
     plan = found.plan
     lines = [
-        clean_line(f"source     {flags.path}"),
+        f"source     {clean_line(str(flags.path))}",
         f"rollouts   {found.resolved} resolved, {found.unresolved} unresolved{_left_out(found.left_out)}",
         f"to do      {found.todo}, of which {plan.items} are estimated; {found.done} were done before",
     ]
@@ -26,7 +26,7 @@ def plan_lines(flags: CreditFlags, found: Survey) -> list[str]:
         tokens = f"about {count(plan.input_tokens)} tokens in, {count(plan.output_tokens)} out"
         lines.append(f"calls      {plan.calls}: {tokens}, repairs not counted")
     if plan.rollouts:
-        lines.append(f"measuring  at most {plan.rollouts} rollouts")
+        lines.append(f"measuring  about {plan.rollouts} rollouts, at most {plan.rollouts_at_most}")
     if plan.items:
         before = f"; {money(found.spent_usd)} spent before" if found.done else ""
         lines.append(f"cost       {_expected(plan.cost_usd)}{before}")
@@ -74,8 +74,8 @@ def summary_lines(
     lines.append(f"cost       {money(summary.cost_usd)}")
     if capped:
         lines.append("stopped    at --max-cost; a higher one goes on")
-    lines += [clean_line(f"credits    {place}") for place in places[:_ERRORS]]
+    lines += [f"credits    {clean_line(place)}" for place in places[:_ERRORS]]
     if len(places) > _ERRORS:
         lines.append(f"           and {len(places) - _ERRORS} more, one in each cell")
     credit = flags.name if flags.out is None else str(flags.out)
-    return [*lines, clean_line(f"next       orchard data mix, with `credit: {credit}` at this source")]
+    return [*lines, f"next       orchard data mix, with `credit: {clean_line(credit)}` at this source"]

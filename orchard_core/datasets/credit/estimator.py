@@ -42,6 +42,8 @@ class CostPlan:
     """Tokens of all answers."""
     rollouts: int = 0
     """Rollouts, continuations of branches among them."""
+    rollouts_at_most: int = 0
+    """The same when everything has to be measured that may be."""
     cost_usd: float | None = 0.0
     """US dollars; None: a price is unknown."""
 
@@ -53,6 +55,7 @@ class CostPlan:
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             rollouts=self.rollouts + other.rollouts,
+            rollouts_at_most=self.rollouts_at_most + other.rollouts_at_most,
             cost_usd=(self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from orchard_core.rollout.identity import digest
 from orchard_core.types.base import Record
 from orchard_core.types.model import Usage
 from orchard_core.types.rollout import Attribution, Outcome, Rollout
@@ -28,6 +29,8 @@ class Branch(Record):
     """Version of this record's shape."""
     rollout: str
     """Id of the rollout it continues."""
+    origin: str = ""
+    """Which record of that rollout, as it may be run or graded again: see `origin_of`."""
     turn: int
     """t, from 0: the first answer that is the model's own."""
     number: int
@@ -59,3 +62,8 @@ class Branch(Record):
     def valid(self) -> bool:
         """Whether it counts."""
         return not self.invalid
+
+
+def origin_of(rollout: Rollout) -> str:
+    """16 hexadecimal digits that name one record of a rollout."""
+    return digest(rollout.id, str(rollout.tries), repr(rollout.started_at))[:16]

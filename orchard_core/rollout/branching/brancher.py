@@ -7,7 +7,7 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from orchard_core.errors import CreditRefused, SandboxError, SandboxUnsupported
-from orchard_core.rollout.branching.branch import Branch, BranchMode
+from orchard_core.rollout.branching.branch import Branch, BranchMode, origin_of
 from orchard_core.rollout.branching.model import ReplayingModel
 from orchard_core.rollout.branching.operations import Answerer
 from orchard_core.rollout.branching.recorded import Recording
@@ -97,7 +97,14 @@ class Brancher:
         """
         began = time.monotonic()
         seed = branch_seed(self._seed, rollout=self._rollout.id, turn=turn, number=number)
-        made = Branch(rollout=self._rollout.id, turn=turn, number=number, seed=seed, mode=self.mode(turn))
+        made = Branch(
+            rollout=self._rollout.id,
+            origin=origin_of(self._rollout),
+            turn=turn,
+            number=number,
+            seed=seed,
+            mode=self.mode(turn),
+        )
         one = self._pass(made)
         if one is None:
             state = self._states.get(self._recording.turns[turn], State(reason="no state was saved there"))
