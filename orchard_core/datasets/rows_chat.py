@@ -12,6 +12,7 @@ from orchard_core.gateway.messages.blocks import Turns
 from orchard_core.gateway.messages.tools import chat_tools as tools_of_messages
 from orchard_core.gateway.reasoning import FIELDS, reasoning_of
 from orchard_core.gateway.responses.items import chat_messages
+from orchard_core.gateway.responses.request import ROLES
 from orchard_core.gateway.responses.tools import chat_tools as tools_of_responses
 from orchard_core.gateway.said import Said
 from orchard_core.gateway.threads import Node
@@ -130,12 +131,16 @@ class Chat:
     def _converted(self, values: Sequence[Any], wire: Dialect) -> list[Fields]:
         if not values:
             return []
+        try:
+            return [_plain(message) for message in self._translated(values, wire)]
+        except (JsonFault, LookupError, TypeError, AttributeError):
+            return [_as_text(value) for value in values]
+
+    def _translated(self, values: Sequence[Any], wire: Dialect) -> Sequence[Fields]:
         if wire is Dialect.RESPONSES:
-            return [_plain(message) for message in chat_messages(None, list(values), Counter())]
+            return chat_messages(None, list(values), Counter())
         turns = Turns(self._recalled().recall(), Counter())
-        return [
-            _plain(message) for place, value in enumerate(values) for message in turns.message(value, place)
-        ]
+        return [message for place, value in enumerate(values) for message in turns.message(value, place)]
 
     def _recalled(self) -> Said:
         """The texts of call arguments, which the messages dialect carries as objects."""
@@ -159,16 +164,22 @@ def _plain(message: Any) -> Fields:
     plain: Fields = {"role": message["role"], "content": message.get("content")}
     if (reasoning := reasoning_of(message)) is not None:
         plain[FIELDS[0]] = reasoning[1]
-    if message.get("tool_calls"):
+    if isinstance(message.get("tool_calls"), list) and message["tool_calls"]:
         plain["tool_calls"] = [_call(call) for call in message["tool_calls"]]
     plain |= {name: message[name] for name in _KEPT if message.get(name) is not None}
     return plain
 
 
-def _call(call: Fields) -> Fields:
-    function = call.get("function")
+def _as_text(value: Fields) -> Fields:
+    """A message of a shape that only its server knows: nothing of it is lost, and nothing is made of it."""
+    role = value.get("role") or ROLES.get(str(value.get("type")), "assistant")
+    return {"role": str(role), "content": dumps(value).decode()}
+
+
+def _call(call: Any) -> Fields:
+    function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
-        return call
+        return dict(call) if isinstance(call, dict) else {"type": "unknown", "unknown": call}
     arguments = function.get("arguments")
     text = arguments if isinstance(arguments, str) else dumps(arguments or {}).decode()
     return {
