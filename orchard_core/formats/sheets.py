@@ -101,12 +101,13 @@ def _sheet(file: BinaryIO, name: str, layout: Layout) -> Iterator[Sheet]:
         with ParquetSheet(file, layout.schema()) as parquet:
             yield parquet
         return
-    with _packed(file, name) as opened:
+    with packed(file, name) as opened:
         yield _Lines(opened)
 
 
 @contextmanager
-def _packed(file: BinaryIO, name: str) -> Iterator[Any]:
+def packed(file: BinaryIO, name: str) -> Iterator[Any]:
+    """The file, packed as its name says."""
     if name.endswith(".gz"):
         with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as opened:
             yield opened

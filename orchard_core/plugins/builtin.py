@@ -117,6 +117,12 @@ def orchard_dataset_formats() -> list[Descriptor]:
     """Files of other projects that rows are read from and written to."""
     return [
         Descriptor(
+            name="atif",
+            summary="Harbor's trajectories, a file or a line each, pictures beside them",
+            factory="orchard_core.formats.atif.format:AtifFormat",
+            config="orchard_core.formats.atif.format:AtifConfig",
+        ),
+        Descriptor(
             name="hf",
             summary="messages and tools rows for datasets and TRL, JSON lines or Parquet, such as hf:turns",
             factory="orchard_core.formats.hf.format:HfFormat",

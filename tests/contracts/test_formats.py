@@ -76,3 +76,17 @@ class TestGuiLines(TestGuiDirectory):
     """JSON lines."""
 
     file_name = "rows.jsonl"
+
+
+class TestAtifDirectory(FormatSuite):
+    """A file a rollout."""
+
+    @pytest.fixture
+    def dataset_format(self) -> DatasetFormat:
+        return load_format("atif")
+
+
+class TestAtifLines(TestAtifDirectory):
+    """A line a rollout."""
+
+    file_name = "rows.jsonl"

@@ -1,0 +1,1 @@
+"""ATIF, the trajectory format of Harbor."""
