@@ -58,14 +58,17 @@ def drop_duplicates(base: sqlite3.Connection, filters: FilterSettings) -> None:
 
 
 def _near(base: sqlite3.Connection, threshold: float) -> Iterator[int]:
-    """Rows near to an earlier one of the same task. One index a task: memory stays with the largest."""
+    """Rows near to an earlier one of the same task under the same harness: the same calls under another are
+    what a mix of harnesses is for. One index for each such pair: memory stays with the largest."""
     from orchard_core.datasets.similar.index import NearIndex
 
-    base.execute("CREATE INDEX by_task ON rows (name, seq) WHERE gone IS NULL")
+    base.execute("CREATE INDEX by_task ON rows (name, harness, seq) WHERE gone IS NULL")
     held, index = None, NearIndex[int](threshold)
-    found = base.execute("SELECT name, seq, signature FROM rows WHERE gone IS NULL ORDER BY name, seq")
-    for task, seq, signature in found:
-        if task != held:
-            held, index = task, NearIndex[int](threshold)
+    found = base.execute(
+        "SELECT name, harness, seq, signature FROM rows WHERE gone IS NULL ORDER BY name, harness, seq"
+    )
+    for task, harness, seq, signature in found:
+        if (task, harness) != held:
+            held, index = (task, harness), NearIndex[int](threshold)
         if index.add(seq, signature) is not None:
             yield seq

@@ -1,7 +1,8 @@
 """What of a rollout is compared: what the agent did.
 
 Two rollouts of one task share its words and the harness's prompt whatever the agent does, and two that do the
-same say it in other words. So a near-duplicate trajectory is one of the same task with nearly the same calls.
+same say it in other words. So a near-duplicate trajectory is one of the same task, under the same harness,
+with nearly the same calls; under another harness the same calls are another lesson.
 """
 
 from __future__ import annotations
