@@ -22,6 +22,7 @@ from orchard_core.cli import (
     samples,
     show,
     tasks,
+    view,
 )
 from orchard_core.cli.border import DEBUG_VARIABLE
 from orchard_core.cli.data.app import app as data
@@ -50,6 +51,7 @@ app.command("regrade", cls=SectionedCommand, rich_help_panel=_RUN)(regrade.regra
 app.command("show", cls=SectionedCommand, rich_help_panel=_LOOK)(show.show)
 app.command("samples", cls=SectionedCommand, rich_help_panel=_LOOK)(samples.samples)
 app.command("report", cls=SectionedCommand, rich_help_panel=_LOOK)(report.report)
+app.command("view", cls=SectionedCommand, rich_help_panel=_LOOK)(view.view)
 app.add_typer(runs.app, name="runs", rich_help_panel=_LOOK)
 app.add_typer(data, name="data", rich_help_panel=_DATA)
 app.command("plugins", cls=SectionedCommand, rich_help_panel=_SETUP)(plugins.plugins)

@@ -29,6 +29,8 @@ from orchard_core.evals.html.verdict import Verdict
 from orchard_core.evals.html.view import CellView, cell_views, sentence
 from orchard_core.evals.matrix_report import MatrixReport
 
+SHEETS = ("tokens.css", "style.css")
+"""The colours, which the viewer shares, and the report's own rules."""
 LONGEST = 120
 """Characters of any one name or message that the page shows."""
 
@@ -87,7 +89,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    style = files("orchard_core.evals.html").joinpath("style.css").read_text(encoding="utf-8")
+    folder = files("orchard_core.evals.html")
+    style = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in SHEETS)
     made.globals |= {
         "style": Markup(style),  # noqa: S704 - our own file
         "style_hash": base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),

@@ -1,0 +1,191 @@
+"""The pages' addresses. Keys and numbers are all that is taken from them, never a path."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request
+from fastapi.responses import Response
+
+from orchard_core.errors import OrchardError
+from orchard_core.viewer import pages
+from orchard_core.viewer.compare import compare, side
+from orchard_core.viewer.listing import Wanted, beside, listing, narrowed
+from orchard_core.viewer.matrix import matrix_view
+from orchard_core.viewer.parts import artifact, picture_of, text_of, token_json
+from orchard_core.viewer.search.finding import Searcher
+from orchard_core.viewer.sources.contract import Source
+from orchard_core.viewer.sources.line import Line
+from orchard_core.viewer.sources.matrix import MatrixSource
+from orchard_core.viewer.sources.shelf import Shelf
+from orchard_core.viewer.trace.rollout import PAGE
+
+_GONE = "There is no such page"
+Place = Annotated[int, Query(alias="from", ge=0, le=1 << 40)]
+Turn = Annotated[int, Query(ge=0, le=1 << 40)]
+
+
+def make_app(shelf: Shelf, searcher: Searcher) -> FastAPI:
+    """The application, to be put behind a Guard."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    views = _Views(shelf, searcher)
+    app.add_exception_handler(OrchardError, _refused)
+    app.add_exception_handler(404, _missing)
+    app.add_exception_handler(422, _missing)
+    app.add_exception_handler(405, _missing)
+    app.add_api_route("/", views.home)
+    app.add_api_route("/static/{name}", views.static)
+    app.add_api_route("/progress", views.progress)
+    app.add_api_route("/task", views.task)
+    app.add_api_route("/compare", views.compare)
+    app.add_api_route("/{source}/", views.list)
+    app.add_api_route("/{source}/matrix", views.matrix)
+    app.add_api_route("/{source}/{key}", views.trace)
+    app.add_api_route("/{source}/{key}/text/{ref}", views.text)
+    app.add_api_route("/{source}/{key}/image/{ref}", views.image)
+    app.add_api_route("/{source}/{key}/tokens/{number}", views.tokens)
+    app.add_api_route("/{source}/{key}/artifact/{number}", views.artifact)
+    app.add_api_route("/{source}/{key}/raw.json", views.raw)
+    return app
+
+
+class _Views:
+    """One method an address. They are plain functions, which FastAPI runs in threads."""
+
+    def __init__(self, shelf: Shelf, searcher: Searcher) -> None:
+        self._shelf, self._searcher = shelf, searcher
+
+    def home(self) -> Response:
+        """What is open."""
+        return pages.page("home.html", shelf=self._shelf, searching=self._searcher.enabled)
+
+    def static(self, name: str) -> Response:
+        """Style and script."""
+        return pages.static(name) or _absent()
+
+    def progress(self, source: str = "") -> Response:
+        """How many rollouts there are and how many the index holds, for the script."""
+        found = self._shelf.source(source)
+        if found is None:
+            return _absent()
+        held = self._searcher.search(_leaves(found), "")
+        now = found.lines()
+        told = {"finished": len(now.lines), "planned": now.planned, "read": held.read}
+        return Response(json.dumps(told), media_type="application/json")
+
+    def list(self, source: str, request: Request) -> Response:
+        """Rollouts or rows: filters, search, order, pages."""
+        found = self._shelf.source(source)
+        if found is None:
+            return _absent()
+        wanted = Wanted.read(request.query_params)
+        searched = self._searcher.search(_leaves(found), wanted.text)
+        now = found.lines()
+        view = listing(now.lines, wanted, searched.hits.keys())
+        return pages.page(
+            "list.html", source=found, now=now, view=view, found=searched, searcher=self._searcher
+        )
+
+    def matrix(self, source: str, request: Request) -> Response:
+        """A matrix as a grid."""
+        found = self._shelf.source(source)
+        if not isinstance(found, MatrixSource):
+            return _absent()
+        page = Wanted.read(request.query_params).page
+        return pages.page("matrix.html", source=found, view=matrix_view(found, page=page))
+
+    def trace(self, source: str, key: str, request: Request, start: Place = 0, turn: Turn = 0) -> Response:
+        """One rollout or row, turn by turn."""
+        held = self._shelf.line(source, key)
+        if held is None:
+            return _absent()
+        found, line = held
+        wanted = Wanted.read(request.query_params)
+        shelf = self._list_of(found, request)
+        hits = self._searcher.search(_leaves(shelf), wanted.text).hits if wanted.text else {}
+        before, after = beside(narrowed(shelf.lines().lines, wanted, hits.keys()), line)
+        first = (turn or start) // PAGE * PAGE
+        trace = found.trace(line, first=first)
+        others = [other for other in self._shelf.of_task(line.task) if other.address != line.address]
+        return pages.page(
+            "trace.html", source=found, shelf=shelf, line=line, trace=trace, before=before, after=after,
+            wanted=wanted, hit=hits.get(line.address), page_size=PAGE, others=len(others),
+        )  # fmt: skip
+
+    def _list_of(self, source: Source, request: Request) -> Source:
+        """The list that the reader came from: a cell's rollouts are in its matrix's list too."""
+        outer = self._shelf.source(source.key.partition(".")[0])
+        return outer if request.query_params.get("in") == "matrix" and outer is not None else source
+
+    def task(self, id: str = "", a: str = "") -> Response:  # noqa: A002 - as it is called in addresses
+        """Every rollout and row of one task, to choose two."""
+        lines = self._shelf.of_task(id)
+        if not lines:
+            return _absent()
+        first = next((line for line in lines if line.address == a), lines[0])
+        other = next((line for line in lines if line.harness != first.harness), None)
+        other = other or next((line for line in lines if line.address != first.address), first)
+        return pages.page(
+            "task.html", task=id, lines=lines[:500], first=first, other=other, left=len(lines) - 500
+        )
+
+    def compare(self, a: str = "", b: str = "") -> Response:
+        """Two of them side by side."""
+        left, right = self._at(a), self._at(b)
+        if left is None or right is None:
+            return _absent()
+        traces = [found.trace(line, room=side()) for found, line in (left, right)]
+        view = compare(*traces)
+        return pages.page("compare.html", left=left[1], right=right[1], traces=traces, view=view)
+
+    def _at(self, address: str) -> tuple[Source, Line] | None:
+        parts = address.strip("/").split("/")
+        return self._shelf.line(*parts) if len(parts) == 2 else None
+
+    def text(self, source: str, key: str, ref: str, start: Place = 0) -> Response:
+        """A whole text, a stretch at a time."""
+        held = self._shelf.line(source, key)
+        return (text_of(*held, ref, start) if held else None) or _absent()
+
+    def image(self, source: str, key: str, ref: str) -> Response:
+        """A picture of a message."""
+        held = self._shelf.line(source, key)
+        return (picture_of(*held, ref) if held else None) or _absent()
+
+    def tokens(self, source: str, key: str, number: int) -> Response:
+        """The sampled tokens of a turn."""
+        held = self._shelf.line(source, key)
+        return token_json(held[0].tokens(held[1], number)) if held else _absent()
+
+    def artifact(self, source: str, key: str, number: int) -> Response:
+        """Something that was kept of a rollout, as a download."""
+        held = self._shelf.line(source, key)
+        return (artifact(*held, number) if held else None) or _absent()
+
+    def raw(self, source: str, key: str) -> Response:
+        """The whole record, as a download."""
+        held = self._shelf.line(source, key)
+        if held is None:
+            return _absent()
+        headers = {"content-disposition": f'attachment; filename="{source}-{key.lstrip("~")}.json"'}
+        return Response(held[0].raw(held[1]), media_type="application/json", headers=headers)
+
+
+def _leaves(source: Source) -> list[Source]:
+    if isinstance(source, MatrixSource):
+        return [cell.run for cell in source.cells() if cell.run is not None]
+    return [source]
+
+
+def _absent() -> Response:
+    return pages.message(_GONE, "It may have been in another viewer, or the list has changed.", status=404)
+
+
+async def _missing(request: Request, error: Exception) -> Response:
+    return _absent()
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OrchardError)
+    return pages.message("This cannot be read", error.message, status=500, hint=error.hint)

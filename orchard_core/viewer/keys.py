@@ -1,0 +1,15 @@
+"""Names of things in addresses."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,79}")
+
+
+def key_of(identity: str) -> str:
+    """The id where it can stand in an address, else a hash of it."""
+    if _SAFE.fullmatch(identity):
+        return identity
+    return "~" + sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:24]

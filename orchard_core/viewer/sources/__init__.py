@@ -1,0 +1,1 @@
+"""What can be opened: a run, a matrix of runs, a dataset."""
