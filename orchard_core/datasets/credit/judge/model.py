@@ -22,6 +22,7 @@ from orchard_core.rollout.session import ModelGateway, ModelSession
 from orchard_core.types.base import Record
 from orchard_core.types.harness import Limits
 from orchard_core.types.model import Usage
+from orchard_core.types.trajectory import Trajectory
 
 TOKENS_A_STEP = 60
 """Tokens that a key step of an answer is taken to have in the estimate of cost."""
@@ -95,7 +96,7 @@ class ModelJudge:
         recorded = session.trajectory()
         return replace(
             found,
-            cost_usd=recorded.cost_usd,
+            cost_usd=_cost(recorded),
             usage=recorded.usage,
             answers=tuple(answers),
             prompt_sha256=prompt.sha256,
@@ -137,6 +138,12 @@ class ModelJudge:
             repair = self._template.fill("repair", {"fault": fault, "turns": str(turns)})
             messages += [_message("assistant", text), _message("user", repair)]
         return Judgement(error=f"the judge's answer cannot be used: {fault}")
+
+
+def _cost(recorded: Trajectory) -> float | None:
+    """US dollars of the answers; a call without one is taken to be free. None: a price is unknown."""
+    answered = tuple(call for call in recorded.calls if call.response is not None)
+    return recorded.model_copy(update={"calls": answered}).cost_usd
 
 
 def _message(role: str, text: str) -> dict[str, str]:
