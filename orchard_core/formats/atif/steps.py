@@ -1,7 +1,8 @@
 """Chat messages as ATIF steps, and back.
 
-A step is one message, or an answer with the tool results that follow it. What a step cannot say (another role,
-a null content, arguments that are no object, half a surrogate pair) is told again, to the letter, in `extra`.
+A step is one message, or an answer with the tool results that follow it. What a step cannot say (another
+role, a null content, arguments that are no object, half a surrogate pair) is told again, to the letter, in
+`extra`.
 """
 
 from __future__ import annotations
