@@ -130,17 +130,21 @@ def matrix_recipe() -> str:
 
 
 def _recipe(kind: type[Record]) -> str:
-    lines = [
-        f"| `{name}` | {'required' if field.is_required() else _default(field)} | {field.description} |"
-        for name, field in kind.model_fields.items()
-    ]
+    lines = []
+    for name, field in kind.model_fields.items():
+        default = "required" if field.is_required() else _default(field)
+        lines.append(f"| `{name}` | {default} | {_words(field.description)} |")
     return "\n".join(["| field | default | what it is |", "| --- | --- | --- |", *lines, ""])
 
 
 def _default(field: Any) -> str:
     value = field.get_default(call_default_factory=True)
-    if value in (None, (), {}):
+    if value in (None, (), {}, ""):
         return "none"
+    if isinstance(value, frozenset):
+        return ", ".join(f"`{each}`" for each in sorted(value))
+    if isinstance(value, tuple) and len(str(value)) > 80:
+        return "a list"
     return "see `--print-config`" if isinstance(value, Record) else f"`{value}`"
 
 
@@ -158,6 +162,74 @@ def rollout() -> str:
     """The fields of a rollout."""
     lines = [f"| `{name}` | {field.description} |" for name, field in Rollout.model_fields.items()]
     return "\n".join(["| field | what it is |", "| --- | --- |", *lines, ""])
+
+
+def dataset_row() -> str:
+    """The fields of a row, and of what stands in it."""
+    from orchard_core.types.dataset import AnswerSpan, DatasetRow, RecordedTokens
+
+    return _tables(DatasetRow, RecordedTokens, AnswerSpan)
+
+
+def manifest() -> str:
+    """The fields of a dataset's manifest."""
+    from orchard_core.datasets.store import manifest as stored
+
+    return _tables(
+        stored.Manifest,
+        stored.SplitTotals,
+        stored.Shard,
+        stored.Made,
+        stored.SourceReport,
+        stored.FilterReport,
+    )
+
+
+def mix_recipe() -> str:
+    """The fields of a recipe of `orchard data mix`."""
+    from orchard_core.datasets.mix import filters
+    from orchard_core.datasets.mix import recipe as mix
+
+    return _tables(
+        mix.MixRecipe, mix.MixSource, mix.Where, mix.Rows, mix.Stratum, filters.FilterSettings,
+        filters.NearDuplicates, mix.Splits, mix.Leaks, mix.Shards,
+    )  # fmt: skip
+
+
+def drops() -> str:
+    """Why a row is not in a mix."""
+    from orchard_core.datasets.mix.filters import Drop
+
+    return _members(Drop)
+
+
+def leaks() -> str:
+    """How a leak is found, and what is asked."""
+    from orchard_core.datasets.leaks.report import LeakKind, LeakSettings
+
+    return f"{_members(LeakKind)}\n{_recipe(LeakSettings)}"
+
+
+def _tables(*kinds: type[Record]) -> str:
+    """A table of each record's fields, the first one without a title."""
+    parts = [_recipe(kinds[0])]
+    parts += [f"**{kind.__name__}**: {_sentence(kind)}\n\n{_recipe(kind)}" for kind in kinds[1:]]
+    return "\n".join(parts).replace("see `--print-config`", "see below")
+
+
+def _words(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def _sentence(kind: type) -> str:
+    return re.split(r"(?<=[.])\s", _doc(kind), maxsplit=1)[0]
+
+
+def _members(kind: type) -> str:
+    """The members of an enumeration and what is said of each."""
+    rows = re.findall(r'    \w+ = "(\w+)"\n    """(.*?)"""', inspect.getsource(kind), re.DOTALL)
+    lines = [f"| `{value}` | {' '.join(text.split())} |" for value, text in rows]
+    return "\n".join(["| | |", "| --- | --- |", *lines, ""])
 
 
 def suites() -> str:
@@ -199,6 +271,11 @@ _WRITERS: dict[str, Callable[[], str]] = {
     "matrix_recipe": matrix_recipe,
     "journal": journal,
     "rollout": rollout,
+    "dataset_row": dataset_row,
+    "manifest": manifest,
+    "mix_recipe": mix_recipe,
+    "drops": drops,
+    "leaks": leaks,
     "suites": suites,
 }
 
