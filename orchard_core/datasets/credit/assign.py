@@ -112,7 +112,7 @@ class Assignment:
             place = _Open(target=target, writer=CreditWriter.open(target.directory, self.head))
             self._opened.append(place)
             for candidate in target.candidates():
-                if self.options.max_usd is not None and self.spent_usd >= self.options.max_usd:
+                if self._is_spent():
                     self.capped = True
                     return
                 if self._wanted(candidate, place.writer.before):
@@ -120,6 +120,11 @@ class Assignment:
                     yield _Work(place=place, candidate=candidate)
             place.exhausted = True
             place.settle()
+
+    def _is_spent(self) -> bool:
+        """Whether the bound is reached; one of zero is not by work that is free."""
+        bound = self.options.max_usd
+        return bound is not None and self.spent_usd > 0 and self.spent_usd >= bound
 
     def _wanted(self, candidate: Candidate, before: Mapping[str, Credit]) -> bool:
         if candidate.standing(self.threshold) is Standing.LEFT_OUT:

@@ -1,0 +1,68 @@
+"""The estimators that `orchard data credit` knows, and one of them opened for what it works on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+
+from orchard_core.cli.data.credit_flags import CreditFlags
+from orchard_core.datasets.credit.estimator import Estimator
+from orchard_core.datasets.credit.head import CreditHead
+from orchard_core.datasets.credit.target import Target, find_targets
+from orchard_core.errors import ConfigError
+
+Opener = Callable[[CreditFlags], AbstractAsyncContextManager[Estimator]]
+
+
+def _open_judge(flags: CreditFlags) -> AbstractAsyncContextManager[Estimator]:
+    from orchard_core.cli.data.credit_judge import open_judge
+
+    return open_judge(flags)
+
+
+def _open_branch(flags: CreditFlags) -> AbstractAsyncContextManager[Estimator]:
+    from orchard_core.cli.data.credit_branch import open_branch
+
+    return open_branch(flags)
+
+
+ESTIMATORS: Mapping[str, Opener] = {"judge": _open_judge, "branch": _open_branch}
+"""By what users write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a start works on."""
+
+    flags: CreditFlags
+    """What was asked for."""
+    targets: Sequence[Target]
+    """Where."""
+
+    @classmethod
+    def of(cls, flags: CreditFlags) -> Asked:
+        """Raises ConfigError for an unknown estimator, and what `find_targets` raises."""
+        if flags.estimator not in ESTIMATORS:
+            raise ConfigError(
+                f"there is no estimator {flags.estimator!r}", hint=f"there are {', '.join(ESTIMATORS)}"
+            )
+        return cls(flags=flags, targets=find_targets(flags.path, name=flags.name, out=flags.out))
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[tuple[Estimator, CreditHead]]:
+        """The estimator, closed at the end, and what its directories say of themselves."""
+        async with ESTIMATORS[self.flags.estimator](self.flags) as estimator:
+            try:
+                yield estimator, self._head(estimator)
+            finally:
+                await estimator.close()
+
+    def _head(self, estimator: Estimator) -> CreditHead:
+        return CreditHead(
+            estimator=estimator.name,
+            settings={**estimator.settings, "threshold": self.flags.threshold},
+            source=str(self.flags.path),
+            created_at=time.time(),
+        )
