@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from orchard_core.formats.conversation import Fields
+from orchard_core.formats.conversation import Fields, content_text, without_nulls
 from orchard_core.formats.estimate import estimate_tokens
 from orchard_core.formats.fault import Fault
 from orchard_core.formats.text import an_object, bounded, dumped, parsed, parsed_object
@@ -34,15 +34,19 @@ def imported_row(
     answers = [message["role"] == "assistant" for message in messages]
     given = {
         "mask": [int(answer) for answer in answers],
-        "token_count": estimate_tokens([text], tools),
-        "id": _id(place, text),
         **known,
         **fields,
         "messages": text,
         "tools": tools,
         "turns": sum(answers),
     }
+    if "id" not in given:
+        given["id"] = _id(place, text)
+    if "token_count" not in given:
+        given["token_count"] = estimate_tokens([text], tools)
     given.setdefault("rollout", given["id"])
+    if carried is None:
+        given.setdefault("task_text", _first_words(messages))
     _check(given, answers)
     try:
         return DatasetRow.model_validate(given)
@@ -65,8 +69,6 @@ def carried_text(row: DatasetRow, *, tokens: bool = False) -> str:
 
 def tool_texts(value: Any, field: str = "tools", *, filled: bool = False) -> str:
     """Tool definitions, given as a JSON text, a list or nothing, as the JSON text of a list. Raises Fault."""
-    from orchard_core.formats.conversation import without_nulls
-
     if value is None or value == "":
         return "[]"
     text = value if isinstance(value, str) else None
@@ -107,6 +109,13 @@ def _check(given: Mapping[str, Any], answers: Sequence[bool]) -> None:
         raise Fault(
             f"it does not have one number for each of {sum(answers)} answers and the end", field="values"
         )
+
+
+def _first_words(messages: Sequence[Fields]) -> str:
+    """What the user said first: as near to the task's instruction as a file of somebody else's comes."""
+    first = next((message for message in messages if message["role"] == "user"), None)
+    text = content_text(first.get("content")) if first is not None else ""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _id(place: str, text: str) -> str:

@@ -123,6 +123,16 @@ def orchard_dataset_formats() -> list[Descriptor]:
             config="orchard_core.formats.atif.format:AtifConfig",
         ),
         Descriptor(
+            name="miniswe",
+            summary="mini-swe-agent's .traj.json, one file or a tree of them",
+            factory="orchard_core.formats.miniswe:MinisweFormat",
+        ),
+        Descriptor(
+            name="openhands",
+            summary="OpenHands' event logs; only read",
+            factory="orchard_core.formats.openhands.format:OpenHandsFormat",
+        ),
+        Descriptor(
             name="hf",
             summary="messages and tools rows for datasets and TRL, JSON lines or Parquet, such as hf:turns",
             factory="orchard_core.formats.hf.format:HfFormat",

@@ -90,3 +90,19 @@ class TestAtifLines(TestAtifDirectory):
     """A line a rollout."""
 
     file_name = "rows.jsonl"
+
+
+class TestMiniswe(FormatSuite):
+    """A file a row."""
+
+    @pytest.fixture
+    def dataset_format(self) -> DatasetFormat:
+        return load_format("miniswe")
+
+
+class TestOpenHands(FormatSuite):
+    """Only read: the format's own example."""
+
+    @pytest.fixture
+    def dataset_format(self) -> DatasetFormat:
+        return load_format("openhands")

@@ -28,7 +28,7 @@ class HfFormat:
         if (path / "manifest.json").exists():
             return False
         first = first_record(path)
-        if first is None or is_published(first):
+        if first is None or is_published(first) or "trajectory_format" in first:
             return False
         return "messages" in first or ("prompt" in first and "completion" in first)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from orchard_core.formats.conversation import conversation
+from orchard_core.formats.conversation import Conversation, conversation
 from orchard_core.formats.fault import Fault
 from orchard_core.formats.imported import CARRIED, imported_row, tool_texts
 from orchard_core.formats.records import Found
@@ -17,8 +17,8 @@ NOTE = "hf"
 _OURS = {"messages", "tools", "mask", "weights", "prompt", "completion", "input_ids", "labels", CARRIED}
 
 
-def hf_row(found: Found) -> DatasetRow:
-    """A row of a record. Raises Fault."""
+def hf_row(found: Found, told: Conversation | None = None) -> DatasetRow:
+    """A row of a record; `told` is its member `messages`, where that was looked at already. Raises Fault."""
     fields = found.fields
     split = "prompt" in fields and "completion" in fields and "messages" not in fields
     if split:
@@ -32,7 +32,7 @@ def hf_row(found: Found) -> DatasetRow:
     else:
         if "messages" not in fields:
             raise Fault("there is none", field="messages")
-        told = conversation(_listed(fields["messages"], "messages"), filled=found.filled)
+        told = told or conversation(_listed(fields["messages"], "messages"), filled=found.filled)
         messages, objects, trained = list(told.messages), told.objects, range(len(told.messages))
     known: dict[str, Any] = {}
     if split:

@@ -1,0 +1,1 @@
+"""Event logs of OpenHands' software-agent-sdk."""
