@@ -36,7 +36,7 @@ def conversation(value: Any, field: str = "messages", *, filled: bool = False) -
 
 
 def is_plain(messages: list[Any]) -> bool:
-    """Whether messages are in a row's shape already, member by member: as nearly all are, in nearly no time."""
+    """Whether messages are in a row's shape already, member by member, as nearly all are."""
     for message in messages:
         if type(message) is not dict:
             return False
