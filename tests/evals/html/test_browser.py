@@ -9,8 +9,8 @@ import pytest
 
 from orchard_core.evals.html.files import write_html
 from orchard_core.evals.matrix import build_matrix
+from tests.browser import HOW_TO, Tab, find_chromium, open_tab
 
-from .browser import HOW_TO, Tab, find_chromium, open_tab
 from .making import NASTY, write_matrix
 
 CHROMIUM = find_chromium()
