@@ -13,7 +13,7 @@ from orchard_core.datasets.similar.words import runs, split
 SLACK = 0.12
 """How far below the threshold an estimate may lie for the pair still to be compared exactly: more than three
 standard errors."""
-CROWD = 1024
+CROWD = 256
 """Texts of one band that later ones are compared with: its first ones, so that a hundred thousand texts of
 one template stay affordable. Beyond it a group may come out as two."""
 

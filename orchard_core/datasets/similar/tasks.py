@@ -16,13 +16,14 @@ from typing import TypeAlias
 
 from orchard_core.datasets.similar.groups import Unions, near_links
 from orchard_core.datasets.similar.index import NEAR
-from orchard_core.datasets.similar.words import normal
+from orchard_core.datasets.similar.words import LIMIT, normal
 from orchard_core.types.dataset import DatasetRow
 from orchard_core.types.task import Task
 
 TaskKey: TypeAlias = tuple[str, str]
 """Task set, without an argument that is only a count, and task id; see `TaskText.key`."""
 _COUNTED = re.compile(r":\d+\Z")
+_WORD = re.compile(r"[^\W_]")
 _MARKS = ".,;:!?()\"'"
 _PLAIN = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*\Z")
 
@@ -73,8 +74,15 @@ def set_name(taskset: str) -> str:
 def template(text: str) -> str:
     """The words that a generator does not fill in, in order: those of letters alone. A word with a digit or a
     mark inside, such as `req-87650`, `[umber]` or `routines.py`, is a value and stands as one sign."""
-    words = (word.strip(_MARKS) for word in text.split())
-    return " ".join(word.casefold() if _PLAIN.match(word) else "\0" for word in words if word)
+    return " ".join(_sign(word) for word in text[:LIMIT].split())
+
+
+def _sign(word: str) -> str:
+    if not word.isalpha():
+        word = word.strip(_MARKS)
+        if word and not _PLAIN.match(word):
+            return "\0"
+    return word.casefold()
 
 
 def told_apart(one: TaskText, other: TaskText) -> bool:
@@ -131,25 +139,28 @@ class _Known:
 
 @dataclass(slots=True)
 class _Saying:
-    """One text of one template, and the tasks that have it."""
+    """One text within one task set, and the tasks that have it."""
 
     text: str
     template: tuple[str, str] | None
+    """Task set and template; None when no digest tells its tasks apart anyhow."""
     members: list[int]
     unknown: list[int]
+    """Those without a digest."""
 
 
 def _sayings(known: _Known, together: bool) -> list[_Saying]:
     found: dict[tuple[str, str], _Saying] = {}
     for number, task in known.told:
-        words = normal(task.text)
-        if not words:
+        if not _WORD.search(task.text):
             continue
-        shape = None if together else (set_name(task.taskset), template(task.text))
-        saying = found.setdefault((shape[0] if shape else "", task.text), _Saying(task.text, shape, [], []))
+        name = set_name(task.taskset)
+        saying = found.setdefault(("" if together else name, task.text), _Saying(task.text, None, [], []))
         saying.members.append(number)
         if together or not task.digest:
             saying.unknown.append(number)
+        elif saying.template is None:
+            saying.template = (name, template(task.text))
     return list(found.values())
 
 

@@ -72,7 +72,7 @@ def test_tasks_without_an_id_go_by_their_text() -> None:
 
 
 def test_tasks_that_say_nothing_are_not_near() -> None:
-    assert groups(task("a", ""), task("b", "...")) == each("a", "b")
+    assert groups(task("a", ""), task("b", "..."), task("c", "...")) == each("a", "b", "c")
 
 
 def test_a_template_is_words_without_values() -> None:
