@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import translate
 from functools import lru_cache
 from typing import Any
@@ -16,10 +16,10 @@ from orchard_core.errors import DatasetCorrupt
 _HEAD = 500
 """Characters of a message in which a harness's words are looked for."""
 
-Message = dict[str, Any]
+Message = Mapping[str, Any]
 
 
-def parsed(text: str, *, field: str, path: str) -> list[Message]:
+def parsed(text: str, *, field: str, path: str) -> list[dict[str, Any]]:
     """A row's `messages` or `tools`. Raises DatasetCorrupt for what is no list of objects."""
     try:
         value = loads(text)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from orchard_core.datasets.mix.actions import defined_in, parsed, speaks, undefined, unparsable
+from orchard_core.datasets.mix.actions import defined_in, speaks, undefined, unparsable
 from orchard_core.datasets.mix.filters import FAILED, Drop, FilterSettings
 from orchard_core.datasets.mix.recipe import Where
 from orchard_core.datasets.mix.where import outcome_of, unmet
@@ -30,12 +32,12 @@ class Judge:
         self._filters = filters
         self._said = speaks(filters.format_errors)
 
-    def __call__(self, row: DatasetRow) -> Verdict | None:
-        """None: nothing is wrong with it, its mask aside. Raises DatasetCorrupt, with no place, for a row
-        whose `messages` or `tools` are no lists of objects."""
+    def __call__(self, row: DatasetRow, messages: Sequence[Mapping[str, Any]]) -> Verdict | None:
+        """None: nothing is wrong with it, its mask aside; `messages` are the row's, parsed. Raises
+        DatasetCorrupt, with no place, for a row whose mask or `tools` do not fit."""
         if why := unmet(row, self._where):
             return Verdict(drop=Drop.NOT_SELECTED, why=why)
-        return self._by_facts(row) or self._by_actions(row)
+        return self._by_facts(row) or self._by_actions(row, messages)
 
     def _by_facts(self, row: DatasetRow) -> Verdict | None:
         asked = self._filters
@@ -47,8 +49,7 @@ class Judge:
             return Verdict(drop=Drop.OVER_LONG, why=f"it has {row.token_count:,} tokens")
         return None
 
-    def _by_actions(self, row: DatasetRow) -> Verdict | None:
-        messages = parsed(row.messages, field="messages", path=row.id)
+    def _by_actions(self, row: DatasetRow, messages: Sequence[Mapping[str, Any]]) -> Verdict | None:
         if len(messages) != len(row.mask):
             raise DatasetCorrupt(
                 f"has {len(row.mask)} entries for {len(messages)} messages", path=row.id, field="mask"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import FileIO
+from typing import Any
 
 from orchard_core.datasets.mix.actions import parsed
 from orchard_core.datasets.mix.crediting import Crediting
@@ -14,13 +14,15 @@ from orchard_core.datasets.mix.filters import Drop
 from orchard_core.datasets.mix.index import Dropped, Index, Kept, KnownTask, State
 from orchard_core.datasets.mix.judging import Judge, Verdict
 from orchard_core.datasets.mix.leaking import Leaking
-from orchard_core.datasets.mix.reading import BadRow, rows_of
+from orchard_core.datasets.mix.lines import BadRow, ReadRow
+from orchard_core.datasets.mix.reading import rows_of
 from orchard_core.datasets.mix.scan import Scan
-from orchard_core.datasets.mix.spool import Packer
+from orchard_core.datasets.mix.spool import framed
 from orchard_core.datasets.mix.where import outcome_of
 from orchard_core.errors import DatasetCorrupt, DatasetError
 from orchard_core.types.dataset import DatasetRow
 
+Messages = Sequence[Mapping[str, Any]]
 CHUNK_BYTES = 16 << 20
 """Bytes of rows between two commits: what a kill loses, and what is held."""
 CHUNK_ROWS = 2_000
@@ -57,7 +59,6 @@ class Reader:
         self._digest = ""
         self._size = 0
         self._chunk = _Chunk()
-        self._packer = Packer()
         self._judge = Judge(job.source.where, job.recipe.filters)
         self._credit = Crediting(job.source)
         self._leaks = Leaking(job.recipe.leaks) if job.recipe.leaks.against else None
@@ -68,26 +69,29 @@ class Reader:
         """Read to the end, or until `max_rows` passed. Raises DatasetError when the rows that were read
         before are others now."""
         most = self._job.source.max_rows
-        for row in rows_of(self._job.source, skip_bad=self._skip):
+        for found in rows_of(self._job.source, skip_bad=self._skip):
             if self._read < self._before.read:
-                self._pass_over(row)
+                self._pass_over(found)
                 continue
             if most is not None and self._passed >= most:
                 break
-            if isinstance(row, BadRow):
-                self._drop(row.id, Verdict(drop=Drop.BAD_ROW, why=row.why), b"")
+            if isinstance(found, BadRow):
+                self._drop(found.id, Verdict(drop=Drop.BAD_ROW, why=found.why), b"")
             else:
-                self._take(row)
+                self._take(found)
             if self._chunk.full:
                 self._commit()
         if self._read < self._before.read:
             raise self._changed()
         return self._commit()
 
-    def _pass_over(self, row: DatasetRow | BadRow) -> None:
+    def _pass_over(self, found: ReadRow | BadRow) -> None:
         """A row of an earlier start: only looked at to be sure that it is the same."""
-        self._size += 0 if isinstance(row, BadRow) else len(row.messages)
-        self._count(row.id, b"" if isinstance(row, BadRow) else content_of(row))
+        if isinstance(found, BadRow):
+            self._count(found.id, b"")
+        else:
+            self._size += len(found.row.messages)
+            self._count(found.row.id, content_of(found.row))
         if self._read == self._before.read and self._digest != self._before.digest:
             raise self._changed()
 
@@ -102,12 +106,13 @@ class Reader:
         self._digest = hashlib.sha256(told).hexdigest()
         self._read += 1
 
-    def _take(self, row: DatasetRow) -> None:
+    def _take(self, found: ReadRow) -> None:
         """Keep it, or drop it. Raises DatasetCorrupt."""
-        content = content_of(row)
+        row, content = found.row, content_of(found.row)
         self._size += len(row.messages)
         try:
-            row, verdict = self._judged(row)
+            messages = found.messages or parsed(row.messages, field="messages", path=row.id)
+            row, verdict = self._judged(row, messages)
         except DatasetCorrupt as error:
             if not self._skip:
                 raise self._placed(error, row) from None
@@ -115,10 +120,10 @@ class Reader:
         if verdict is not None:
             self._drop(row.id, verdict, content)
         else:
-            self._keep(row, content)
+            self._keep(row, content, self._signature(messages))
 
-    def _judged(self, row: DatasetRow) -> tuple[DatasetRow, Verdict | None]:
-        verdict = self._judge(row) or (self._leaks(row) if self._leaks else None)
+    def _judged(self, row: DatasetRow, messages: Messages) -> tuple[DatasetRow, Verdict | None]:
+        verdict = self._judge(row, messages) or (self._leaks(row) if self._leaks else None)
         if verdict is None:
             row, verdict = self._credit(row)
         return row, verdict or self._judge.untrained(row)
@@ -136,31 +141,32 @@ class Reader:
         self._chunk.dropped.append(told)
         self._count(name, content)
 
-    def _keep(self, row: DatasetRow, content: bytes) -> None:
+    def _keep(self, row: DatasetRow, content: bytes, signature: bytes) -> None:
         chunk, task = self._chunk, known_task(row)
         row.__dict__["source"] = self._job.source.name  # a copy of each row costs more than all the filters
-        frame, size = self._packer.pack(row)
+        frame = framed(row)
+        size = sum(map(len, frame))
         chunk.kept.append(
             Kept(
-                ord=self._read, id=row.id, content=content, offset=self._spooled, length=len(frame),
+                ord=self._read, id=row.id, content=content, offset=self._spooled, length=size,
                 size=size, tokens=row.token_count, turns=row.turns, harness=row.harness, model=row.model,
-                taskset=row.taskset, name=task.name, outcome=outcome_of(row), signature=self._signature(row),
+                taskset=row.taskset, name=task.name, outcome=outcome_of(row), signature=signature,
             )
         )  # fmt: skip
         chunk.tasks.setdefault((task.taskset, task.name), task)
         chunk.size += size
         if self._job.keep:
-            chunk.frames.append(frame)
-            self._spooled += len(frame)
+            chunk.frames += frame
+            self._spooled += size
         self._passed += 1
         self._count(row.id, content)
 
-    def _signature(self, row: DatasetRow) -> bytes:
+    def _signature(self, messages: Messages) -> bytes:
         if not self._near:
             return b""
         from orchard_core.datasets.similar.actions import action_signature
 
-        return action_signature(parsed(row.messages, field="messages", path=row.id))
+        return action_signature(messages)
 
     def _commit(self) -> State:
         chunk, self._chunk = self._chunk, _Chunk()
@@ -177,7 +183,6 @@ class Reader:
         view = memoryview(data)
         while view:
             view = view[self._spool.write(view) or 0 :]
-        os.fdatasync(self._spool.fileno())
 
 
 def content_of(row: DatasetRow) -> bytes:
