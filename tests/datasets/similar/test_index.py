@@ -138,3 +138,23 @@ def test_actions_of_odd_messages_are_passed_over() -> None:
     ]
     parts = {"role": "assistant", "content": [{"type": "text", "text": "run ls"}, {"type": "image_url"}, 4]}
     assert action_text([*odd, parts]) == "run ls"
+
+
+def shingles(text: str) -> set[tuple[str, ...]]:
+    words = text.split()
+    return {tuple(words[start : start + 3]) for start in range(max(len(words) - 2, 1))}
+
+
+def test_pairs_are_those_of_comparing_each_with_each() -> None:
+    random = Random(8)
+    texts = [text for _ in range(60) for text in alike(random, 60, random.uniform(0.6, 1.0))]
+    near = {
+        (one, other)
+        for one in range(len(texts))
+        for other in range(one + 1, len(texts))
+        if (both := shingles(texts[one]) & shingles(texts[other]))
+        and len(both) / len(shingles(texts[one]) | shingles(texts[other])) >= 0.8
+    }
+    found = {group for group in near_groups(texts, 0.8) if len(group) > 1}
+    assert found <= near, "whatever is found is near"
+    assert len(found) >= 0.95 * len(near) > 20
