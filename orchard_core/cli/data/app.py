@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from orchard_core.cli.data import credit
+from orchard_core.cli.data import credit, export, import_
 from orchard_core.cli.group import SectionedCommand
 
 app = typer.Typer(
@@ -14,3 +14,5 @@ app = typer.Typer(
 )
 
 app.command("credit", cls=SectionedCommand)(credit.credit)
+app.command("export", cls=SectionedCommand)(export.export)
+app.command("import", cls=SectionedCommand)(import_.import_)

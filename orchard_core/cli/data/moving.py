@@ -1,0 +1,219 @@
+"""Rows from one place to another: which of them, shown on the way, and what came of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from orchard_core.cli.display.rows_view import shown_rows
+from orchard_core.cli.options import key_values
+from orchard_core.cli.output import out as say
+from orchard_core.cli.output import print_json
+from orchard_core.datasets.reading import Source, find_source, source_rows
+from orchard_core.datasets.store.manifest import Made, SourceReport, is_dataset
+from orchard_core.datasets.store.writer import DEFAULT_SPLIT, DatasetWriter
+from orchard_core.errors import ConfigError, DatasetExists, FormatUnsupported
+from orchard_core.formats.contract import DatasetFormat
+from orchard_core.plugins.lookup import load_format
+from orchard_core.types.dataset import DatasetRow
+from orchard_core.types.sample import SampleLabel
+
+_NAMES = ("harness", "model", "taskset", "task", "outcome", "split", "source", "label", "tag")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """Which rows go."""
+
+    wanted: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By the field's name, the values that will do."""
+    min_reward: float | None = None
+    """The least reward; rows without one are left out then."""
+    limit: int | None = None
+    """At most so many."""
+    threads: frozenset[SampleLabel] = frozenset(SampleLabel)
+    """Of runs: which conversations."""
+
+    @classmethod
+    def of(cls, where: Sequence[str], *, min_reward: float | None, limit: int | None, threads: str) -> Chosen:
+        """From flags. Raises ConfigError."""
+        wanted: dict[str, set[str]] = {}
+        for pair in where:
+            name, equals, value = pair.partition("=")
+            if not equals or name not in _NAMES:
+                raise ConfigError(
+                    f"--where {pair!r} is not NAME=VALUE with a known name",
+                    hint=f"names: {', '.join(_NAMES)}",
+                )
+            wanted.setdefault(name, set()).add(value)
+        return cls(
+            wanted={name: frozenset(values) for name, values in wanted.items()},
+            min_reward=min_reward,
+            limit=limit,
+            threads=_labels(threads),
+        )
+
+    def rows(self, rows: Iterable[DatasetRow]) -> Iterator[DatasetRow]:
+        """Those of them that go."""
+        left = self.limit
+        if left == 0:
+            return
+        for row in rows:
+            if self._fits(row):
+                yield row
+                if left is not None:
+                    left -= 1
+                    if left == 0:
+                        return
+
+    def _fits(self, row: DatasetRow) -> bool:
+        if self.min_reward is not None and (row.reward is None or row.reward < self.min_reward):
+            return False
+        return all(_values(row, name) & values for name, values in self.wanted.items())
+
+
+def _labels(text: str) -> frozenset[SampleLabel]:
+    try:
+        labels = frozenset(SampleLabel(part.strip()) for part in text.split(","))
+    except ValueError:
+        raise ConfigError(
+            f"--threads {text!r} is no list of main, fork and side", hint="write --threads main"
+        ) from None
+    return labels
+
+
+def _values(row: DatasetRow, name: str) -> frozenset[str]:
+    if name == "tag":
+        return frozenset(row.tags)
+    value = getattr(row, name)
+    return frozenset({"" if value is None else str(getattr(value, "value", value))})
+
+
+def export_rows(
+    path: Path,
+    out: Path,
+    *,
+    format: str,  # noqa: A002 - what users write
+    options: Sequence[str],
+    source_format: str | None,
+    chosen: Chosen,
+    plain: bool,
+    as_json: bool,
+) -> None:
+    """Read, write, and say how many."""
+    made = load_format(format, **key_values(options, "--option"))
+    if not made.writes:
+        raise FormatUnsupported(
+            f"the format {made.name} is only read", hint=f"it can be written as {_written()}"
+        )
+    if out.exists():
+        raise DatasetExists(f"{out} is there already; nothing of it was touched", hint="choose another --out")
+    source = find_source(path, format=source_format)
+    rows = chosen.rows(source_rows(source, threads=chosen.threads))
+    with shown_rows(f"export {path} as {format}", rows, plain=plain) as counted:
+        count = made.write(counted, out)
+    told = {"rows": count, "format": made.name, "source": source.kind.value, "out": str(out)}
+    _say(told, f"{count:,} rows to {out} as {made.name}", as_json=as_json)
+
+
+def _written() -> str:
+    from orchard_core.plugins.lookup import descriptors
+    from orchard_core.types.plugin import PluginKind
+
+    names = [descriptor.name for descriptor in descriptors(PluginKind.FORMAT)]
+    return ", ".join(name for name in names if load_format(name).writes)
+
+
+def import_rows(
+    path: Path,
+    out: Path,
+    *,
+    format: str | None,  # noqa: A002 - what users write
+    options: Sequence[str],
+    split: str | None,
+    chosen: Chosen,
+    plain: bool,
+    as_json: bool,
+) -> None:
+    """Read, write, and say how many; goes on where an earlier start with the same flags ended."""
+    if is_dataset(out):
+        raise DatasetExists(
+            f"{out} holds a dataset already; nothing of it was touched", hint="choose another --out"
+        )
+    source = find_source(path, format=format)
+    settings = key_values(options, "--option")
+    plan = _plan(source, settings, split, chosen)
+    reader = load_format(format or source.format, **settings) if source.format else None
+    rows = chosen.rows(_with_split(_read(source, reader, chosen), split))
+    with (
+        DatasetWriter(out, plan=plan, resume=True) as writer,
+        shown_rows(f"import {path}", rows, plain=plain) as counted,
+    ):
+        count, before = _write(writer, counted)
+        report = SourceReport(
+            name=path.name, path=str(path), kind=source.format or source.kind.value, read=count, kept=count
+        )
+        writer.finish(Made(by="orchard data import", sources=(report,)))
+    told = {
+        "rows": count,
+        "resumed": before,
+        "format": source.format or source.kind.value,
+        "out": str(out),
+    }
+    _say(told, f"{count:,} rows to the dataset {out}", as_json=as_json)
+
+
+def _read(source: Source, reader: DatasetFormat | None, chosen: Chosen) -> Iterator[DatasetRow]:
+    return source_rows(source, threads=chosen.threads) if reader is None else reader.read(source.path)
+
+
+def _with_split(rows: Iterable[DatasetRow], split: str | None) -> Iterator[DatasetRow]:
+    for row in rows:
+        yield row.model_copy(update={"split": split}) if split and not row.split else row
+
+
+def _write(writer: DatasetWriter, rows: Iterable[DatasetRow]) -> tuple[int, int]:
+    """Rows in all, and those that an earlier start had written."""
+    left = dict(writer.durable)
+    before = sum(left.values())
+    count = 0
+    for row in rows:
+        count += 1
+        split = row.split or DEFAULT_SPLIT
+        if left.get(split, 0):
+            left[split] -= 1
+        else:
+            writer.write(row)
+    return count, before
+
+
+def _plan(source: Source, settings: Mapping[str, Any], split: str | None, chosen: Chosen) -> str:
+    """What decides which rows come in which order, as a digest."""
+    files = [source.path] if source.path.is_file() else sorted(source.path.rglob("*"))
+    told = {
+        "format": source.format,
+        "options": settings,
+        "split": split,
+        "chosen": [
+            {name: sorted(values) for name, values in chosen.wanted.items()},
+            chosen.min_reward,
+            chosen.limit,
+        ],
+        "files": [
+            [str(file.relative_to(source.path.parent)), file.stat().st_size]
+            for file in files
+            if file.is_file()
+        ],
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _say(told: dict[str, Any], text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(told)
+    else:
+        say(text)
