@@ -45,6 +45,11 @@ def judge_settings(flags: CreditFlags) -> JudgeSettings:
             context_tokens=flags.context_tokens,
         )
     except ValidationError as error:
-        raise ConfigError(f"orchard data credit: {wrong(error, JudgeSettings, noun='setting')}") from error
+        raise ConfigError(
+            f"orchard data credit: {wrong(error, JudgeSettings, noun='setting')}",
+            hint="orchard data credit --help lists what each takes",
+        ) from error
     except ValueError as error:
-        raise ConfigError(f"orchard data credit: {error}") from error
+        raise ConfigError(
+            f"orchard data credit: {error}", hint="keys come from the environment alone"
+        ) from error
