@@ -79,7 +79,7 @@ def figures(progress: CreditProgress) -> list[str]:
     if progress.failed:
         parts.append(f"failed {progress.failed}")
     cost = money(progress.cost_usd, partial=progress.unpriced)
-    parts.append(cost if progress.expected_usd is None else f"{cost} of about {money(progress.expected_usd)}")
+    parts.append(f"{cost} of about {money(progress.expected_usd)}" if progress.expected_usd else cost)
     return parts
 
 
