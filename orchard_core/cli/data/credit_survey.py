@@ -77,7 +77,7 @@ def check_affordable(flags: CreditFlags, found: Survey) -> None:
         )
     if total is not None and total > flags.max_cost:
         raise CreditRefused(
-            f"it would come to about ${total:.2f} with earlier starts, and --max-cost is ${flags.max_cost:.2f}",
+            f"it would come to about ${total:.2f} in all, and --max-cost is ${flags.max_cost:.2f}",
             hint="raise --max-cost, name a cheaper judge, or shorten its prompts with --context-tokens",
         )
 
