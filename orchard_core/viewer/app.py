@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 
 from orchard_core.errors import OrchardError
@@ -32,21 +34,10 @@ def make_app(shelf: Shelf, searcher: Searcher) -> FastAPI:
     views = _Views(shelf, searcher)
     app.add_exception_handler(OrchardError, _refused)
     app.add_exception_handler(404, _missing)
-    app.add_exception_handler(422, _missing)
+    app.add_exception_handler(RequestValidationError, _missing)
     app.add_exception_handler(405, _missing)
-    app.add_api_route("/", views.home)
-    app.add_api_route("/static/{name}", views.static)
-    app.add_api_route("/progress", views.progress)
-    app.add_api_route("/task", views.task)
-    app.add_api_route("/compare", views.compare)
-    app.add_api_route("/{source}/", views.list)
-    app.add_api_route("/{source}/matrix", views.matrix)
-    app.add_api_route("/{source}/{key}", views.trace)
-    app.add_api_route("/{source}/{key}/text/{ref}", views.text)
-    app.add_api_route("/{source}/{key}/image/{ref}", views.image)
-    app.add_api_route("/{source}/{key}/tokens/{number}", views.tokens)
-    app.add_api_route("/{source}/{key}/artifact/{number}", views.artifact)
-    app.add_api_route("/{source}/{key}/raw.json", views.raw)
+    for path, view in views.routes().items():
+        app.add_api_route(path, view, methods=["GET", "HEAD"])
     return app
 
 
@@ -55,6 +46,24 @@ class _Views:
 
     def __init__(self, shelf: Shelf, searcher: Searcher) -> None:
         self._shelf, self._searcher = shelf, searcher
+
+    def routes(self) -> Mapping[str, Callable[..., Response]]:
+        """Each address and what answers it."""
+        return {
+            "/": self.home,
+            "/static/{name}": self.static,
+            "/progress": self.progress,
+            "/task": self.task,
+            "/compare": self.compare,
+            "/{source}/": self.list,
+            "/{source}/matrix": self.matrix,
+            "/{source}/{key}": self.trace,
+            "/{source}/{key}/text/{ref}": self.text,
+            "/{source}/{key}/image/{ref}": self.image,
+            "/{source}/{key}/tokens/{number}": self.tokens,
+            "/{source}/{key}/artifact/{number}": self.artifact,
+            "/{source}/{key}/raw.json": self.raw,
+        }
 
     def home(self) -> Response:
         """What is open."""

@@ -9,8 +9,8 @@ from itertools import zip_longest
 from orchard_core.viewer.trace.cutting import Room
 from orchard_core.viewer.trace.parts import Trace, TurnView
 
-HEAD, TAIL, ROOM = 700, 200, 120_000
-"""Characters of a piece's beginning and end, and of each side."""
+HEAD, TAIL, LINES, ROOM = 900, 240, 14, 120_000
+"""Characters of a piece's beginning and end, its lines, and characters of each side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Comparison:
 
 def side(room: Room | None = None) -> Room:
     """Room for one of the two."""
-    return room or Room(ROOM, head=HEAD, tail=TAIL)
+    return room or Room(ROOM, head=HEAD, tail=TAIL, lines=LINES)
 
 
 def compare(left: Trace, right: Trace) -> Comparison:

@@ -133,6 +133,8 @@ class Listing:
     """What can be chosen."""
     pages: int
     """How many pages there are."""
+    varied: Set[str]
+    """Names of the facets in which the lines of the whole source differ: what needs a column."""
 
 
 def narrowed(lines: Sequence[Line], wanted: Wanted, hits: Set[str] | None = None) -> list[Line]:
@@ -158,7 +160,17 @@ def listing(lines: Sequence[Line], wanted: Wanted, hits: Set[str] | None = None)
         shown=found[(page - 1) * PAGE : page * PAGE],
         facets=_facets(_texted(lines, wanted.text, hits), found, wanted),
         pages=pages,
+        varied={facet.name for facet in FACETS if _varies(lines, facet)},
     )
+
+
+def _varies(lines: Sequence[Line], facet: Facet) -> bool:
+    seen: set[str] = set()
+    for line in lines:
+        seen.update(facet.of(line))
+        if len(seen) > 1:
+            return True
+    return False
 
 
 def _texted(lines: Sequence[Line], text: str, hits: Set[str] | None) -> Sequence[Line]:

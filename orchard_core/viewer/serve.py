@@ -17,6 +17,7 @@ from orchard_core.errors import ConfigError
 from orchard_core.viewer.app import make_app
 from orchard_core.viewer.guard import Door, Guard
 from orchard_core.viewer.search.finding import Searcher
+from orchard_core.viewer.search.place import default_cache
 from orchard_core.viewer.sources.shelf import Shelf
 
 
@@ -50,12 +51,15 @@ async def serving(
     host: str = "127.0.0.1",
     port: int = 0,
     index: bool = True,
+    cache: Path | None = None,
     link_used: Callable[[str], None] = lambda link: None,
 ) -> AsyncIterator[Door]:
-    """Serve inside the block. Raises ConfigError when the port cannot be had."""
+    """Serve inside the block, with indexes in `cache` or the user's own. Raises ConfigError when the port
+    cannot be had."""
+    cache = cache or default_cache()
     held = listener(host, port)
     door = Door(host=host, port=held.getsockname()[1], link_used=link_used)
-    app = Guard(make_app(shelf, Searcher(enabled=index)), door)
+    app = Guard(make_app(shelf, Searcher(cache, enabled=index)), door)
     config = uvicorn.Config(
         app,
         log_level="critical",
@@ -69,7 +73,7 @@ async def serving(
     )
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[held]))
-    worker = await _start_worker([source.root for source in shelf.sources]) if index else None
+    worker = await _start_worker(cache, [source.root for source in shelf.sources]) if index else None
     try:
         yield door
     finally:
@@ -92,9 +96,9 @@ class _Server(uvicorn.Server):
         return nullcontext()
 
 
-async def _start_worker(roots: Sequence[Path]) -> asyncio.subprocess.Process:
+async def _start_worker(cache: Path, roots: Sequence[Path]) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "orchard_core.viewer.search.worker", *map(str, roots),
+        sys.executable, "-m", "orchard_core.viewer.search.worker", str(cache), *map(str, roots),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
         start_new_session=True,
     )  # fmt: skip

@@ -47,7 +47,8 @@ class Found:
 class Searcher:
     """Searches the indexes of some sources. May be asked from several threads."""
 
-    def __init__(self, *, enabled: bool = True) -> None:
+    def __init__(self, cache: Path, *, enabled: bool = True) -> None:
+        self._cache = cache
         self.enabled = enabled
         """False: nobody makes indexes, and none is asked."""
         self._lock = threading.Lock()
@@ -69,7 +70,7 @@ class Searcher:
         return Found(hits=hits, read=min(read, total), total=total, cut=cut)
 
     def _open(self, source: Source) -> tuple[dict[int, str], sqlite3.Connection | None]:
-        path = index_path(source.root)
+        path = index_path(source.root, self._cache)
         index = open_to_read(path) if path.is_file() else None
         if index is None:
             return {}, None

@@ -24,10 +24,15 @@ CREATE VIRTUAL TABLE texts USING fts5(
 """
 
 
-def index_path(root: Path) -> Path:
+def default_cache() -> Path:
+    """The directory of all indexes, in the user's cache; not made here."""
+    return program_cache() / "view"
+
+
+def index_path(root: Path, cache: Path) -> Path:
     """The index of a run or dataset; its directory is not made here."""
     name = sha256(str(root.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:24]
-    return program_cache() / "view" / f"{name}.sqlite"
+    return cache / f"{name}.sqlite"
 
 
 def open_to_write(path: Path, root: Path) -> sqlite3.Connection:

@@ -1,4 +1,4 @@
-"""The process that makes indexes: `python -m orchard_core.viewer.search.worker PATH...`.
+"""The process that makes indexes: `python -m orchard_core.viewer.search.worker CACHE PATH...`.
 
 It is a process of its own so that pages stay quick, runs when nothing else wants the processor, and ends when
 its standard input is closed: with the viewer, however that dies.
@@ -28,27 +28,28 @@ def main() -> int:
     threading.Thread(target=_wait_for_end, args=(gone,), daemon=True).start()
     os.nice(10)
     try:
-        shelf = Shelf.open([Path(name) for name in sys.argv[1:]])
+        cache = Path(sys.argv[1])
+        shelf = Shelf.open([Path(name) for name in sys.argv[2:]])
         while not gone.is_set():
             for source in shelf.every():
                 if source.kind != "matrix" and not gone.is_set():
-                    _one(source, gone)
+                    _one(source, cache, gone)
             gone.wait(_PAUSE_S)
     except (OrchardError, OSError, sqlite3.Error):
         return 1  # the pages say that there is no index
     return 0
 
 
-def _one(source: Source, gone: threading.Event) -> None:
+def _one(source: Source, cache: Path, gone: threading.Event) -> None:
     """Two viewers of one run take turns."""
-    path = index_path(source.root)
+    path = index_path(source.root, cache)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return
-        bring_up_to_date(source, going_on=lambda: not gone.is_set())
+        bring_up_to_date(source, cache, going_on=lambda: not gone.is_set())
 
 
 def _wait_for_end(gone: threading.Event) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from orchard_core.errors import OrchardError
 from orchard_core.viewer.search.place import TURN_BITS, index_path, open_to_write
@@ -14,12 +15,12 @@ from orchard_core.viewer.sources.line import Line
 _COMMIT_S = 1.0
 
 
-def bring_up_to_date(source: Source, *, going_on: Callable[[], bool] = lambda: True) -> int:
+def bring_up_to_date(source: Source, cache: Path, *, going_on: Callable[[], bool] = lambda: True) -> int:
     """Read every rollout that the index lacks; gives how many. What is done is kept whenever it ends.
 
     Raises OSError and sqlite3.Error when the index cannot be written.
     """
-    index = open_to_write(index_path(source.root), source.root)
+    index = open_to_write(index_path(source.root, cache), source.root)
     try:
         known: dict[str, str] = dict(index.execute("SELECT key, mark FROM docs"))
         missing = [line for line in source.lines().lines if known.get(line.key) != line.mark]

@@ -9,7 +9,9 @@ from orchard_core.viewer.pieces import Piece
 from orchard_core.viewer.trace.parts import Said, Shown
 
 HEAD, TAIL = 2_400, 600
-"""Characters of a long piece that are shown."""
+"""Characters of a long piece's beginning and end that are shown."""
+LINES = 36
+"""Lines of the beginning; a quarter as many of the end."""
 BRIEF = 240
 """Characters of a piece once the page's room is used up."""
 ROOM = 320_000
@@ -20,6 +22,25 @@ _PARSED = 200_000
 _ARGUMENTS = 24
 
 
+def _until_line(text: str, most: int) -> str:
+    """Its first lines, with the last one's end."""
+    at = -1
+    for _ in range(most):
+        at = text.find("\n", at + 1)
+        if at < 0:
+            return text
+    return text[:at]
+
+
+def _last_lines(text: str, most: int) -> str:
+    at = len(text.rstrip("\n"))
+    for _ in range(most):
+        at = text.rfind("\n", 0, at)
+        if at < 0:
+            return text
+    return text[at + 1 :] if most else ""
+
+
 def left_out(count: int) -> Said:
     """In place of messages that a page has no room for."""
     return Said(role="…", pieces=(), note=f"{count:,} further messages; see the raw record")
@@ -28,9 +49,9 @@ def left_out(count: int) -> Said:
 class Room:
     """How much a page may still show."""
 
-    def __init__(self, size: int = ROOM, *, head: int = HEAD, tail: int = TAIL) -> None:
+    def __init__(self, size: int = ROOM, *, head: int = HEAD, tail: int = TAIL, lines: int = LINES) -> None:
         self._left = size
-        self._head, self._tail = head, tail
+        self._head, self._tail, self._lines = head, tail, lines
 
     def show(self, piece: Piece, ref: str) -> Shown:
         """As much of a piece as there is room for."""
@@ -52,10 +73,13 @@ class Room:
 
     def _cut(self, text: str) -> tuple[str, str]:
         most, tail = (self._head, self._tail) if self._left > 0 else (BRIEF, 0)
-        if len(text) <= most + tail + tail // 2:
+        end_lines = self._lines // 4 if tail else 0
+        short = len(text) <= most + tail + tail // 2
+        if short and text.count("\n") <= self._lines + 2 * end_lines:
             head, end = text, ""
         else:
-            head, end = text[:most], text[len(text) - tail :]
+            head = _until_line(text[:most], self._lines)
+            end = _last_lines(text[max(len(head), len(text) - tail) :], end_lines)
         self._left -= len(head) + len(end)
         return head, end
 

@@ -106,6 +106,21 @@ class TurnView:
         return calls[0] + more
 
     @property
+    def acts(self) -> bool:
+        """It calls a tool."""
+        return self.answer is not None and any(piece.kind == "call" for piece in self.answer.pieces)
+
+    @property
+    def gist(self) -> str:
+        """What it calls a tool with, or says: the first line."""
+        for piece in self.answer.pieces if self.answer is not None else ():
+            if piece.kind == "call":
+                text = piece.arguments[0][1] if piece.arguments else piece.head
+                return next((line for line in text[:400].splitlines() if line.strip()), piece.name)
+        said = self.answer.first_line if self.answer is not None else ""
+        return said or self.action
+
+    @property
     def failed(self) -> bool:
         """Something in it went wrong."""
         return bool(self.problems) or any(piece.failed for said in self.after for piece in said.pieces)

@@ -172,14 +172,13 @@ def _thread(report: SampleReport | None, told: CallPlace | None) -> str:
 
 
 def _notes(place: Place, told: CallPlace | None) -> Iterable[str]:
-    if told is not None and told.relation in (Relation.FORKED, Relation.SIDE, Relation.UNUSED):
-        beside = "" if told.follows is None else f", after turn {told.follows}"
-        yield f"{told.relation.value}{beside}"
+    if told is not None and told.relation is Relation.FORKED and told.follows is not None:
+        yield f"leaves the conversation after turn {told.follows}"
     if place.follows is None and place.kept:
         yield f"its request keeps {words.plural(place.kept, 'message')} of an earlier one"
     if place.changed:
         yield f"turn {place.follows}'s answer was sent back in other words"
-    if told is not None and told.sampled:
+    if told is not None and told.sampled and told.trained < told.sampled:
         yield told.why
     if place.call.dropped:
         lost = ", ".join(f"{name[:60]} {count} times" for name, count in list(place.call.dropped.items())[:8])
