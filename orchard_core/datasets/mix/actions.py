@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import translate
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -38,17 +38,6 @@ def loads(text: str) -> Any:
         return json.loads(text)
 
 
-def calls(message: Message) -> Iterator[tuple[str, object]]:
-    """Name and arguments of each call of an answer; a call that is none has no name and no arguments."""
-    for call in message.get("tool_calls") or ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict):
-            name = function.get("name")
-            yield name if isinstance(name, str) else "", function.get("arguments")
-        else:
-            yield "", None
-
-
 def defined(tools: Sequence[Message]) -> frozenset[str]:
     """Names of a row's tools, in OpenAI's shape or bare."""
     names = set()
@@ -66,29 +55,46 @@ def defined_in(tools: str) -> frozenset[str]:
     return defined(parsed(tools, field="tools", path=""))
 
 
-def undefined(messages: Sequence[Message], names: frozenset[str]) -> str:
-    """The first call of what is not defined, as words; empty: there is none."""
-    for place, message in enumerate(messages):
-        if message.get("role") != "assistant" or not message.get("tool_calls"):
-            continue
-        for name, _ in calls(message):
-            if name not in names:
-                return f"message {place} calls {name!r}, which its tools do not define"
-    return ""
+class Faults(NamedTuple):
+    """What is wrong with the answers of a conversation, in words; empty: nothing."""
+
+    undefined: str = ""
+    """The first call of a tool that is not defined."""
+    unparsable: str = ""
+    """The first answer that could not be acted on."""
 
 
-def unparsable(messages: Sequence[Message], said: Callable[[str], object] | None) -> str:
-    """The first answer that could not be acted on, as words; empty: there is none."""
+def faults(
+    messages: Sequence[Message], names: frozenset[str], said: Callable[[str], object] | None
+) -> Faults:
+    """Look at each message once. `names` are the defined tools; `said` knows the words of a harness that
+    could not act on an answer."""
+    undefined = unparsable = ""
     after_answer = False
     for place, message in enumerate(messages):
         if message.get("role") == "assistant":
             after_answer = True
-            for name, arguments in calls(message):
-                if not is_object(arguments):
-                    return f"message {place}: the arguments of {name!r} are no JSON object"
-        elif after_answer and said is not None and said(_head(message)):
-            return f"message {place}: the harness could not act on the answer before it"
-    return ""
+            for name, arguments in _calls(message.get("tool_calls")):
+                if name not in names and not undefined:
+                    undefined = f"message {place} calls {name!r}, which its tools do not define"
+                if not unparsable and not is_object(arguments):
+                    unparsable = f"message {place}: the arguments of {name!r} are no JSON object"
+        elif after_answer and not unparsable and said is not None and said(_head(message.get("content"))):
+            unparsable = f"message {place}: the harness could not act on the answer before it"
+    return Faults(undefined, unparsable)
+
+
+def _calls(calls: object) -> list[tuple[str, object]]:
+    """Name and arguments of each call; one that is none has no name and no arguments."""
+    found: list[tuple[str, object]] = []
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            name = function.get("name")
+            found.append((name if isinstance(name, str) else "", function.get("arguments")))
+        else:
+            found.append(("", None))
+    return found
 
 
 def is_object(arguments: object) -> bool:
@@ -110,8 +116,8 @@ def speaks(globs: Sequence[str]) -> Callable[[str], object] | None:
     return re.compile("|".join(map(translate, globs))).match
 
 
-def _head(message: Message) -> str:
-    content = message.get("content")
+def _head(content: object) -> str:
+    """The beginning of a message's text, without blanks around it."""
     if isinstance(content, str):
         return content[: 2 * _HEAD].strip()[:_HEAD]
     for part in content if isinstance(content, list) else ():

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchard_core.datasets.mix.actions import defined_in, speaks, undefined, unparsable
+from orchard_core.datasets.mix.actions import defined_in, faults, speaks
 from orchard_core.datasets.mix.filters import FAILED, Drop, FilterSettings
 from orchard_core.datasets.mix.recipe import Where
 from orchard_core.datasets.mix.where import outcome_of, unmet
@@ -55,10 +55,11 @@ class Judge:
                 f"has {len(row.mask)} entries for {len(messages)} messages", path=row.id, field="mask"
             )
         names = defined_in(row.tools)
-        if self._filters.undefined_tools and (why := undefined(messages, names)):
-            return Verdict(drop=Drop.UNDEFINED_TOOLS, why=why)
-        if self._filters.unparsable and (why := unparsable(messages, self._said)):
-            return Verdict(drop=Drop.UNPARSABLE, why=why)
+        found = faults(messages, names, self._said)
+        if self._filters.undefined_tools and found.undefined:
+            return Verdict(drop=Drop.UNDEFINED_TOOLS, why=found.undefined)
+        if self._filters.unparsable and found.unparsable:
+            return Verdict(drop=Drop.UNPARSABLE, why=found.unparsable)
         return None
 
     def untrained(self, row: DatasetRow) -> Verdict | None:

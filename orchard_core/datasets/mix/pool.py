@@ -30,15 +30,19 @@ _counters: Any = None
 """In a worker alone: rows and bytes of each job so far, in memory shared with the parent."""
 
 
+_SLOTS = 4_096
+"""Jobs whose progress is told while they run; of further ones, only that they are done."""
+
+
 @contextmanager
-def pool(workers: int, jobs: int) -> Iterator[Pool]:
-    """`workers` processes for `jobs` jobs; 1: all of it here. On an error, or Ctrl-C, they are ended at once:
-    what they do is as safe as against a kill."""
+def pool(workers: int) -> Iterator[Pool]:
+    """Some processes; 1: all is done here. On an error, or Ctrl-C, they are ended at once: what they do is as
+    safe as against a kill."""
     if workers <= 1:
-        yield Pool(None, [0] * (2 * jobs))
+        yield Pool(None, [0] * (2 * _SLOTS))
         return
     context = multiprocessing.get_context("spawn")
-    counters = context.Array("q", 2 * jobs, lock=False)
+    counters = context.Array("q", 2 * _SLOTS, lock=False)
     executor = ProcessPoolExecutor(
         workers, mp_context=context, initializer=_begin, initargs=(counters, os.getpid())
     )
@@ -73,6 +77,7 @@ class Pool:
     def map(self, work: Work[A, B], jobs: Iterable[A], look: Callable[[], None]) -> Iterator[B]:
         """`work(job, tell)` of each job, in their order; `look` is called now and then. Raises what the first
         failing one raised."""
+        self._counters[:] = [0] * (2 * _SLOTS)
         if self._executor is None:
             for number, job in enumerate(jobs):
                 yield work(job, _telling(self._counters, number, look))
@@ -95,7 +100,8 @@ class Pool:
 
 def _telling(counters: Any, number: int, look: Callable[[], None] | None = None) -> Tell:
     def tell(rows: int, size: int) -> None:
-        counters[2 * number], counters[2 * number + 1] = rows, size
+        if number < _SLOTS:
+            counters[2 * number], counters[2 * number + 1] = rows, size
         if look is not None:
             look()
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from orchard_core.datasets.mix.directory import MixDirectory, mix_directory
 from orchard_core.datasets.mix.outcome import MixOutcome, digest_of, made, outcome, resolved
@@ -19,6 +20,9 @@ from orchard_core.datasets.mix.scan import Scan, scan
 from orchard_core.datasets.mix.shards import ShardJob, write_shard
 from orchard_core.datasets.store.manifest import Manifest, read_manifest
 from orchard_core.errors import DatasetError
+
+if TYPE_CHECKING:
+    from orchard_core.datasets.store.writer import DatasetWriter
 
 SMALL_BYTES = 8 << 20
 """Sources of less in all are read by this process: others cost more to start than they save."""
@@ -66,8 +70,10 @@ def dry_mix(recipe: MixRecipe, *, workers: int = 0, watch: Watch = lambda _: Non
     """What a mix would keep and drop; nothing is written but a temporary index."""
     recipe = with_names(recipe)
     with tempfile.TemporaryDirectory(prefix="orchard-mix-") as work:
-        jobs, plan = _planned(recipe, Path(work), workers, watch, keep=False)
-        return outcome(recipe, jobs, plan)
+        jobs = _jobs(recipe, Path(work), keep=False)
+        with pool(_workers(workers, jobs)) as held:
+            _read(jobs, held, watch)
+        return outcome(recipe, jobs, make_plan(Path(work), recipe, jobs))
 
 
 def with_names(recipe: MixRecipe) -> MixRecipe:
@@ -78,32 +84,41 @@ def with_names(recipe: MixRecipe) -> MixRecipe:
 def _make(recipe: MixRecipe, directory: MixDirectory, text: str, workers: int, watch: Watch) -> None:
     from orchard_core.datasets.store.writer import DatasetWriter
 
-    jobs, plan = _planned(recipe, directory.work, workers, watch, keep=True)
-    told = outcome(recipe, jobs, plan)
-    if not told.rows:
-        raise DatasetError(
-            f"nothing is left of {sum(source.read for source in told.sources)} rows: {_dropped(told)}",
-            hint=f"loosen the filters or the shares, and remove {directory.root}; --dry-run shows examples",
-        )
-    with DatasetWriter(directory.root, plan=digest_of(recipe), resume=True) as writer:
-        there = {(shard.split, shard.number): shard for shard in writer.shards}
-        todo = [
-            ShardJob(
-                shard=shard, path=writer.shard_path(shard.split, shard.place), work=directory.work,
-                recipe=recipe,
+    jobs = _jobs(recipe, directory.work, keep=True)
+    with pool(_workers(workers, jobs)) as held:
+        _read(jobs, held, watch)
+        watch(Going(stage="plan"))
+        plan = make_plan(directory.work, recipe, jobs)
+        told = outcome(recipe, jobs, plan)
+        if not told.rows:
+            raise DatasetError(
+                f"nothing is left of {sum(source.read for source in told.sources)} rows: {_dropped(told)}",
+                hint=f"loosen the filters or shares, and remove {directory.root}; --dry-run shows examples",
             )
-            for shard in plan.shards() if (shard.split, shard.place) not in there
-        ]  # fmt: skip
-        before = sum(shard.rows for shard in there.values())
-        with pool(_workers(workers, len(todo), jobs), len(todo)) as held:
+        with DatasetWriter(directory.root, plan=digest_of(recipe), resume=True) as writer:
+            _write(writer, directory.work, recipe, plan, held, watch)
+            writer.finish(made(recipe, text, told))
 
-            def look() -> None:
-                rows = before + held.counted()[0]
-                watch(Going(stage="write", rows=rows, of=told.rows, share=rows / told.rows))
 
-            for shard in held.map(write_shard, todo, look):
-                writer.adopt(shard)
-        writer.finish(made(recipe, text, told))
+def _write(
+    writer: DatasetWriter, work: Path, recipe: MixRecipe, plan: Plan, held: Pool, watch: Watch
+) -> None:
+    """The shards that are not there yet."""
+    shards, there = plan.shards(), {(shard.split, shard.number) for shard in writer.shards}
+    todo = [
+        ShardJob(shard=shard, path=writer.shard_path(shard.split, shard.place), work=work, recipe=recipe)
+        for shard in shards
+        if (shard.split, shard.place) not in there
+    ]
+    total = sum(shard.rows for shard in shards)
+    before = total - sum(job.shard.rows for job in todo)
+
+    def look() -> None:
+        rows = before + held.counted()[0]
+        watch(Going(stage="write", rows=rows, of=total, share=rows / total))
+
+    for shard in held.map(write_shard, todo, look):
+        writer.adopt(shard)
 
 
 def _dropped(told: MixOutcome) -> str:
@@ -114,17 +129,11 @@ def _dropped(told: MixOutcome) -> str:
     return ", ".join(f"{reason} {count}" for reason, count in counts.items()) or "the sources are empty"
 
 
-def _planned(
-    recipe: MixRecipe, work: Path, workers: int, watch: Watch, *, keep: bool
-) -> tuple[list[Scan], Plan]:
-    jobs = [
+def _jobs(recipe: MixRecipe, work: Path, *, keep: bool) -> list[Scan]:
+    return [
         Scan(number=number, source=source, recipe=recipe, work=work, keep=keep)
         for number, source in enumerate(recipe.sources)
     ]
-    with pool(_workers(workers, len(jobs), jobs), len(jobs)) as held:
-        _read(jobs, held, watch)
-    watch(Going(stage="plan"))
-    return jobs, make_plan(work, recipe, jobs)
 
 
 def _read(jobs: Sequence[Scan], held: Pool, watch: Watch) -> None:
@@ -138,12 +147,13 @@ def _read(jobs: Sequence[Scan], held: Pool, watch: Watch) -> None:
         pass
 
 
-def _workers(asked: int, jobs: int, scans: Sequence[Scan]) -> int:
-    """Processes for so many jobs."""
-    if not asked:
-        small = sum(_size(job.path) for job in scans) < SMALL_BYTES
-        asked = 1 if small else min(4, len(os.sched_getaffinity(0)))
-    return min(asked, jobs)
+def _workers(asked: int, jobs: Sequence[Scan]) -> int:
+    """How many processes."""
+    if asked:
+        return asked
+    if sum(_size(job.path) for job in jobs) < SMALL_BYTES:
+        return 1
+    return min(4, len(os.sched_getaffinity(0)))
 
 
 def _size(path: Path) -> int:
