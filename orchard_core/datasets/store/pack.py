@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
@@ -22,8 +23,28 @@ def pack(rows: Sequence[DatasetRow]) -> Any:
 
 def weight(row: DatasetRow) -> int:
     """About how many bytes a row takes in a table."""
+    return sum(_sizes(row).values()) + 9 * len(row.mask) + 600
+
+
+def largest(row: DatasetRow) -> str:
+    """The field that takes most."""
+    sizes = _sizes(row)
+    return max(sizes, key=lambda name: sizes[name])
+
+
+def _sizes(row: DatasetRow) -> dict[str, int]:
     tokens = 13 * len(row.tokens.token_ids) if row.tokens is not None else 0
-    return len(row.messages) + len(row.tools) + len(row.task_text) + tokens + 9 * len(row.mask) + 600
+    texts = {name: len(getattr(row, name)) for name in ("messages", "tools", "task_text")}
+    return {**texts, "tokens": tokens, "metadata": _size(row.metadata), "provenance": _size(row.provenance)}
+
+
+def _size(value: Any) -> int:
+    """Characters of the texts in a value, about."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(len(key) + 4 + _size(inner) for key, inner in value.items())
+    return sum(map(_size, value)) if isinstance(value, list | tuple) else 8
 
 
 def _column(name: str, rows: Sequence[DatasetRow]) -> Any:
@@ -64,7 +85,22 @@ def _maker(name: str) -> Callable[[Sequence[Any]], Any]:
 
 
 def _json(values: Sequence[Any]) -> Any:
-    return arrays.texts([dumps(value).decode() if value else "{}" for value in values])
+    return arrays.texts([_json_text(value) if value else "{}" for value in values])
+
+
+def _json_text(value: Any) -> str:
+    text = dumps(value).decode()
+    if "null" in text and not _finite(value):
+        raise ValueError("a number in it is not finite, which JSON cannot say")
+    return text
+
+
+def _finite(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_finite, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _tags(values: Sequence[Sequence[str]]) -> Any:

@@ -16,7 +16,7 @@ from orchard_core.datasets.store.arrays import elements, view
 from orchard_core.datasets.store.arrow import FAULTS, np
 from orchard_core.datasets.store.card import card
 from orchard_core.datasets.store.manifest import Made, Manifest, Shard, SplitTotals
-from orchard_core.datasets.store.pack import pack, weight
+from orchard_core.datasets.store.pack import largest, pack, weight
 from orchard_core.datasets.store.partial import Partial, Whole
 from orchard_core.datasets.store.schema import SCHEMA
 from orchard_core.datasets.store.shard import ShardFile
@@ -26,8 +26,6 @@ from orchard_core.types.dataset import DatasetRow
 DEFAULT_SPLIT = "train"
 """Where rows go that belong to none."""
 _SPLIT = re.compile(r"[A-Za-z0-9_]{1,64}")
-_LARGEST = 1 << 31
-"""Bytes of one row at most: a column's offsets have 32 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +40,8 @@ class ShardLimits:
     """Bytes of a row group before compression: what reading one row costs."""
     group_rows: int = 1024
     """Rows of a row group."""
+    row_bytes: int = (1 << 31) - 1
+    """Bytes of one row; never more, for the offsets of a column have 32 bits."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,13 +86,14 @@ class DatasetWriter:
     def write(self, row: DatasetRow) -> None:
         """Add a row to its split, or to `train`. Raises FormatUnsupported naming what does not fit."""
         size = weight(row)
-        if size >= _LARGEST:
+        if size > self._limits.row_bytes:
             raise FormatUnsupported(
-                f"row {row.id[:80]!r} takes {size >> 20} MiB: a dataset holds rows of up to 2048",
+                f"row {row.id[:80]!r}, field {largest(row)}: the row takes {size:,} bytes, and a dataset "
+                f"holds rows of up to {self._limits.row_bytes:,}",
                 hint="leave the row out",
             )
         split = self._split(row.split)
-        if split.weight + size >= _LARGEST:
+        if split.weight + size > self._limits.row_bytes:
             self._flush(row.split or DEFAULT_SPLIT, split)
         split.rows.append(row)
         split.weight += size
