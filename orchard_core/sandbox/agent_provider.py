@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from orchard_core.errors import SandboxUnsupported
+from orchard_core.errors import ConfigError, SandboxUnsupported
 from orchard_core.sandbox.agent import AgentClient
-from orchard_core.sandbox.agent_sandbox import AgentSandbox, Place
+from orchard_core.sandbox.agent_sandbox import AgentSandbox, Copies, Place
+from orchard_core.sandbox.contract import Sandbox
+from orchard_core.sandbox.forking import check_count, make_all
 from orchard_core.sandbox.furnish import check_spec, furnish
 from orchard_core.sandbox.lifetime import watch_lifetime
 from orchard_core.types.sandbox import Capabilities, SandboxSpec, Snapshot
@@ -36,10 +38,35 @@ class Places(Protocol):
         """Give back what all of them share; their sandboxes are closed by then."""
 
 
+@runtime_checkable
+class SavingPlaces(Places, Protocol):
+    """Places whose files can be saved. A provider of them may claim the capabilities snapshot and fork."""
+
+    async def save(self, place: NewPlace, spec: SandboxSpec) -> Snapshot:
+        """A copy of all that was written in one of them, which outlives it and never changes. Stop what runs
+        there meanwhile where that can be done. Raises SandboxGone, DiskFull; nothing is left then, nor when
+        the call is cancelled."""
+
+    async def restore(self, sandbox_id: str, spec: SandboxSpec, snapshot: Snapshot) -> NewPlace:
+        """As `place`, with the files of a snapshot. Raises likewise, SnapshotMissing, DiskFull, and
+        SandboxUnsupported when it was saved under another image or user."""
+
+    async def discard(self, snapshot: Snapshot) -> None:
+        """Remove it, when what is being restored from it stands; fine when it is gone."""
+
+
 class AgentProvider:
     """Honours `orchard_core.SandboxProvider`."""
 
-    def __init__(self, *, name: str, capabilities: Capabilities, places: Places) -> None:
+    def __init__(self, *, name: str, capabilities: Capabilities, places: Places | SavingPlaces) -> None:
+        """Raises ConfigError when the capabilities claim snapshots and forks, which go together here, and the
+        places cannot save."""
+        able = isinstance(places, SavingPlaces)
+        if capabilities.snapshot != capabilities.fork or (capabilities.snapshot and not able):
+            raise ConfigError(
+                f"the provider {name} claims snapshots or forks that its places cannot make",
+                hint="claim both and give the places `save`, `restore` and `discard`, or claim neither",
+            )
         self._name = name
         self._capabilities = capabilities
         self._places = places
@@ -59,7 +86,8 @@ class AgentProvider:
         check_spec(spec)
         self._refuse(spec, restore)
         sandbox_id = f"{self._name}-{secrets.token_hex(6)}"
-        place = _Kept(await self._places.place(sandbox_id, spec), self._sandboxes, sandbox_id)
+        bare = await self._place(sandbox_id, spec, restore)
+        place = _Kept(bare, self._sandboxes, sandbox_id)
         try:
             client = await place.restart()
         except BaseException:
@@ -71,9 +99,10 @@ class AgentProvider:
             capabilities=self._capabilities,
             place=place,
             client=client,
+            copies=self._copies(bare, spec),
         )
         try:
-            await furnish(sandbox)
+            await furnish(sandbox, restored=restore is not None)
         except BaseException:
             await sandbox.close()
             raise
@@ -83,6 +112,20 @@ class AgentProvider:
 
     async def discard(self, snapshot: Snapshot) -> None:
         """See SandboxProvider."""
+        if isinstance(self._places, SavingPlaces) and snapshot.provider == self._name:
+            await self._places.discard(snapshot)
+
+    async def _place(self, sandbox_id: str, spec: SandboxSpec, restore: Snapshot | None) -> NewPlace:
+        if restore is None:
+            return await self._places.place(sandbox_id, spec)
+        assert isinstance(self._places, SavingPlaces)
+        return await self._places.restore(sandbox_id, spec, restore)
+
+    def _copies(self, place: NewPlace, spec: SandboxSpec) -> Copies | None:
+        """Forks are restored snapshots, which nobody else sees."""
+        if not self._capabilities.snapshot or not isinstance(self._places, SavingPlaces):
+            return None
+        return _Saving(self, self._places, place, spec)
 
     def _refuse(self, spec: SandboxSpec, restore: Snapshot | None) -> None:
         able = self._capabilities
@@ -91,6 +134,8 @@ class AgentProvider:
             f"the network policy {spec.network.mode.value}": able.isolated
             and spec.network.mode not in able.networks,
             "snapshots": restore is not None and not able.snapshot,
+            f"a snapshot of {restore.provider if restore else ''}": restore is not None
+            and restore.provider != self._name,
         }
         for what, wanted in refused.items():
             if wanted:
@@ -102,6 +147,29 @@ class AgentProvider:
         """See SandboxProvider."""
         await asyncio.gather(*(sandbox.close() for sandbox in list(self._sandboxes.values())))
         await self._places.close()
+
+
+class _Saving:
+    """Honours `Copies` for one sandbox, by what its provider and their places can do."""
+
+    def __init__(
+        self, provider: AgentProvider, places: SavingPlaces, place: NewPlace, spec: SandboxSpec
+    ) -> None:
+        self._provider = provider
+        self._places = places
+        self._place = place
+        self._spec = spec
+
+    async def snapshot(self) -> Snapshot:
+        return await self._places.save(self._place, self._spec)
+
+    async def fork(self, count: int) -> list[Sandbox]:
+        check_count(count)
+        saved = await self.snapshot()
+        try:
+            return [*await make_all(lambda: self._provider.create(self._spec, restore=saved), count)]
+        finally:
+            await asyncio.shield(self._places.discard(saved))
 
 
 class _Kept:

@@ -17,11 +17,15 @@ from tests.testing.faulty import (
     sandbox_commands,
     sandbox_files,
     sandbox_life,
+    sandbox_snapshots,
     tasksets,
     trainers,
 )
 
-_MODULES = (harnesses, models, rewards, sandbox_commands, sandbox_files, sandbox_life, tasksets, trainers)
+_MODULES = (
+    harnesses, models, rewards, sandbox_commands, sandbox_files, sandbox_life, sandbox_snapshots, tasksets,
+    trainers,
+)  # fmt: skip
 
 FAULTS = {
     name: (Path(str(module.__file__)), found.caught_by)

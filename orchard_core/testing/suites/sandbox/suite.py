@@ -13,6 +13,7 @@ from orchard_core.testing.suites.sandbox.names import LinksSuite, NamesSuite
 from orchard_core.testing.suites.sandbox.network import NetworkSuite
 from orchard_core.testing.suites.sandbox.once import OnceSuite
 from orchard_core.testing.suites.sandbox.output import OutputSuite
+from orchard_core.testing.suites.sandbox.snapshots import ForksSuite, SnapshotsSuite
 from orchard_core.testing.suites.sandbox.started import StartedSuite
 from orchard_core.testing.suites.sandbox.trees import HostileTreesSuite, TreesSuite
 
@@ -34,6 +35,8 @@ class SandboxSuite(
     NetworkSuite,
     IsolationSuite,
     LifeSuite,
+    SnapshotsSuite,
+    ForksSuite,
     ProcessLifeSuite,
     LimitsSuite,
 ):
