@@ -36,6 +36,7 @@ class ThreadBridge:
             for wait in self._waits:
                 wait.cancel()
             await asyncio.wait([ended])
+            ended.exception()  # seen, also where nobody awaits it any more
             thread.join()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:

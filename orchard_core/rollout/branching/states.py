@@ -92,11 +92,14 @@ class _Saving:
     async def _held(self, _session: str, index: int) -> None:
         """Before the call of this index in the session: save the sandbox when it is expected to be wanted."""
         assert self._sandbox is not None
+        if self.recorder.lost:  # nor can any later one
+            self.replay.over.set()
+            return
         if self._processes is None:
             self._processes = await _processes(self._sandbox)
         if index >= len(self._order) or self._order[index] not in self._wanted:
             return
-        reason = self.recorder.lost or await self._unsaved(self._sandbox)
+        reason = await self._unsaved(self._sandbox)
         if reason:
             self._pending[index] = State(reason=reason)
             return

@@ -1,8 +1,8 @@
 """The true value of a state of a task that the noisy oracle plays, by dynamic programming.
 
 The oracle is a Markov policy over (next step of the known solution, steps left out so far). How a task ends
-depends on the steps that were played alone, as its detours do no harm; the real verifier scores each such end,
-once.
+depends on the steps that were played alone, as its detours do no harm; the real verifier scores each such
+end, once.
 """
 
 from __future__ import annotations
