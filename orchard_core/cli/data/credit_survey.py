@@ -29,10 +29,12 @@ def surveyed(asked: Asked) -> Survey:
                 head,
                 threshold=flags.threshold,
                 retry_failed=flags.retry_failed,
-                on_look=_Looking(),
+                on_look=looking,
             )
 
+    looking = _Looking()
     found, code = run_async(cancelling(look))
+    looking.end()
     if found is None:
         raise typer.Exit(code)
     for line in plan_lines(asked.flags, found):
@@ -55,7 +57,13 @@ class _Looking:
         if self._live and now - self._last > 0.2:
             self._last = now
             seen = found.resolved + found.unresolved + found.left_out.total()
-            sys.stderr.write(f"\rlooking at rollouts: {seen}\r")
+            sys.stderr.write(f"\rlooking at rollouts: {seen}")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Wipe the line."""
+        if self._live and self._last:
+            sys.stderr.write("\r" + " " * 40 + "\r")
             sys.stderr.flush()
 
 

@@ -67,7 +67,7 @@ def screen(title: str, progress: CreditProgress, now: float, console: Console) -
     return Group(
         line(title, "bold", console),
         bar(progress, now, console, state=state),
-        line("   ".join(figures(progress)), "", console),
+        line(" · ".join(figures(progress)), "", console),
     )
 
 
