@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from orchard_core.cli.data import credit, export, import_
+from orchard_core.cli.data import credit, export, import_, mix
 from orchard_core.cli.group import SectionedCommand
 
 app = typer.Typer(
@@ -13,6 +13,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+app.command("mix", cls=SectionedCommand)(mix.mix)
 app.command("credit", cls=SectionedCommand)(credit.credit)
 app.command("export", cls=SectionedCommand)(export.export)
 app.command("import", cls=SectionedCommand)(import_.import_)
