@@ -20,6 +20,7 @@ def credit(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     interpolation: flag.Interpolation = "linear",
     end: flag.End = "outcome",
     merge: flag.Merge = "none",
+    reuse: flag.Reuse = "",
     threshold: flag.Threshold = 1.0,
     concurrency: flag.Concurrency = 8,
     max_cost: flag.MaxCost = None,
@@ -47,7 +48,7 @@ def credit(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
         flag.CreditFlags(
             path=named(path), estimator=estimator, name=name or estimator, out=out,
             rules=rules_of(epsilon=epsilon, interpolation=interpolation, end=end, merge=merge),
-            threshold=threshold,
+            threshold=threshold, reuse=reuse,
             judge=judge or "", judge_options=judge_options(judge_option, base_url),
             judge_params=key_values(param or (), "--param"),
             context_tokens=context_tokens, template=template,

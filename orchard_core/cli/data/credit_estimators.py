@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from orchard_core.cli.data.credit_flags import CreditFlags
 from orchard_core.datasets.credit.estimator import Estimator
-from orchard_core.datasets.credit.head import CreditHead
+from orchard_core.datasets.credit.head import CreditHead, credit_directory
 from orchard_core.datasets.credit.target import Target, find_targets
 from orchard_core.errors import ConfigError
 
@@ -26,6 +26,20 @@ def _open_branch(flags: CreditFlags) -> AbstractAsyncContextManager[Estimator]:
     from orchard_core.cli.data.credit_branch import open_branch
 
     return open_branch(flags)
+
+
+@asynccontextmanager
+async def _reusing(asked: Asked) -> AsyncIterator[Estimator]:
+    """Earlier credits under other rules. Raises ConfigError when they would be those to be written."""
+    from orchard_core.datasets.credit.reuse import ReusingEstimator
+
+    flags = asked.flags
+    if flags.name == flags.reuse or flags.out is not None:
+        raise ConfigError(
+            "--reuse needs another --name, within the run", hint="--reuse judge --name judge-strict"
+        )
+    places = {target.directory: credit_directory(target.source.path, flags.reuse) for target in asked.targets}
+    yield ReusingEstimator(places, flags.rules)
 
 
 ESTIMATORS: Mapping[str, Opener] = {"judge": _open_judge, "branch": _open_branch}
@@ -53,7 +67,8 @@ class Asked:
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[tuple[Estimator, CreditHead]]:
         """The estimator, closed at the end, and what its directories say of themselves."""
-        async with ESTIMATORS[self.flags.estimator](self.flags) as estimator:
+        opener = _reusing(self) if self.flags.reuse else ESTIMATORS[self.flags.estimator](self.flags)
+        async with opener as estimator:
             try:
                 yield estimator, self._head(estimator)
             finally:

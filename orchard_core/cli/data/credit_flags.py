@@ -78,6 +78,15 @@ End = Annotated[
     typer.Option(help="Value after the last answer: outcome (0) or estimate.", rich_help_panel=_CURVE),
 ]
 Merge = Annotated[str, typer.Option(help="Merge rule: none, gap:N or context:N.", rich_help_panel=_CURVE)]
+Reuse = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Ask nobody: the values in RUN/credit/NAME, under these rules.",
+        show_default=False,
+        rich_help_panel=_CURVE,
+    ),
+]
 Threshold = Annotated[
     float, typer.Option(help="A score of at least this has passed.", rich_help_panel=_CURVE)
 ]
@@ -124,6 +133,8 @@ class CreditFlags:
     """Curve, segments, merging."""
     threshold: float
     """A score of at least this has passed."""
+    reuse: str
+    """Name of earlier credits whose values are taken; empty: none."""
     judge: str
     """The judge's model; empty: none was named."""
     judge_options: Mapping[str, Any]

@@ -29,7 +29,8 @@ def plan_lines(flags: CreditFlags, found: Survey) -> list[str]:
         lines.append(f"measuring  about {plan.rollouts} rollouts, at most {plan.rollouts_at_most}")
     if plan.items:
         before = f"; {money(found.spent_usd)} spent before" if found.done else ""
-        lines.append(f"cost       {_expected(plan.cost_usd)}{before}")
+        expected = _expected(plan.cost_usd) if plan.calls + plan.rollouts else "nothing: nobody is asked"
+        lines.append(f"cost       {expected}{before}")
     return lines
 
 
