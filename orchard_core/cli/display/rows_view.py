@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Protocol, TextIO, TypeVar
 
 from rich.console import Console, Group
 
@@ -15,7 +15,17 @@ from orchard_core.cli.display.screen import line
 from orchard_core.cli.display.shown import Shown, View, wants_live
 from orchard_core.cli.display.words import clock, count
 from orchard_core.evals.clean import clean_line
-from orchard_core.types.dataset import DatasetRow
+
+
+class Sized(Protocol):
+    """What is counted of a row."""
+
+    @property
+    def token_count(self) -> int:
+        """Its tokens."""
+
+
+R = TypeVar("R", bound=Sized)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,13 +49,13 @@ class RowsProgress:
 
 
 @contextmanager
-def shown_rows(title: str, rows: Iterable[DatasetRow], *, plain: bool) -> Iterator[Iterator[DatasetRow]]:
+def shown_rows(title: str, rows: Iterable[R], *, plain: bool) -> Iterator[Iterator[R]]:
     """The same rows, counted on stderr while somebody takes them."""
     live = wants_live(plain=plain)
     view: View[RowsProgress] = _Live(title) if live else _Plain(title)
     shown = Shown(view, RowsProgress(started_at=time.time()))
 
-    def counted() -> Iterator[DatasetRow]:
+    def counted() -> Iterator[R]:
         for row in rows:
             yield row
             with shown.change() as progress:
