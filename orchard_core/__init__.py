@@ -15,6 +15,12 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "orchard_core.datasets.credit.apply": ("apply_credit",),
+    "orchard_core.datasets.credit.assign": ("AssignOptions",),
+    "orchard_core.datasets.credit.estimator": ("CostPlan",),
+    "orchard_core.datasets.credit.front": ("assign_credit",),
+    "orchard_core.datasets.credit.judge.contract": ("Judge", "Judgement"),
+    "orchard_core.datasets.credit.judge.view": ("GoldOutcome", "TrajectoryView", "TurnView"),
+    "orchard_core.datasets.credit.rules": ("CreditRules",),
     "orchard_core.datasets.credit.store": ("Credits", "open_credits"),
     "orchard_core.datasets.reading": ("read_rows",),
     "orchard_core.datasets.rows": ("rollout_rows",),

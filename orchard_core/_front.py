@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from orchard_core.datasets.credit.apply import apply_credit as apply_credit
+from orchard_core.datasets.credit.assign import AssignOptions as AssignOptions
+from orchard_core.datasets.credit.estimator import CostPlan as CostPlan
+from orchard_core.datasets.credit.front import assign_credit as assign_credit
+from orchard_core.datasets.credit.judge.contract import Judge as Judge
+from orchard_core.datasets.credit.judge.contract import Judgement as Judgement
+from orchard_core.datasets.credit.judge.view import GoldOutcome as GoldOutcome
+from orchard_core.datasets.credit.judge.view import TrajectoryView as TrajectoryView
+from orchard_core.datasets.credit.judge.view import TurnView as TurnView
+from orchard_core.datasets.credit.rules import CreditRules as CreditRules
 from orchard_core.datasets.credit.store import Credits as Credits
 from orchard_core.datasets.credit.store import open_credits as open_credits
 from orchard_core.datasets.leaks.benchmark import Benchmark as Benchmark

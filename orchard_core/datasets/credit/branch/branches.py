@@ -6,6 +6,7 @@ nothing valid after them are a torn tail and are cut, a bad line before a valid 
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from orchard_core.types.rollout import Attribution
 
 BRANCHES_NAME = "branches.jsonl"
 _CRC = len(b',"crc":"00000000"}')
+_VERSION = re.compile(rb'\{"schema_version":(\d{1,9}),')
 
 
 class BranchLog:
@@ -102,18 +104,16 @@ def _scan(path: Path) -> Iterator[tuple[Branch, int]]:
 
 
 def _decode(line: bytes, path: Path, row: int) -> Branch:
+    found = _VERSION.match(line)
+    if found is not None and int(found[1]) > BRANCH_VERSION:
+        raise DatasetError(
+            f"{path}, row {row}: written by a newer Orchard (this one reads version {BRANCH_VERSION})",
+            hint="pip install --upgrade orchard-core",
+        )
     try:
-        branch = Branch.model_validate_json(line[: -_CRC - 1] + b"}")
+        return Branch.model_validate_json(line[: -_CRC - 1] + b"}")
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        if line.startswith(b'{"schema_version":') and not line.startswith(
-            b'{"schema_version":%d,' % BRANCH_VERSION
-        ):
-            raise DatasetError(
-                f"{path}, row {row}: written by another Orchard (this one reads version {BRANCH_VERSION})",
-                hint="pip install --upgrade orchard-core",
-            ) from None
         raise DatasetCorrupt(
             first["msg"], path=str(path), row=row, field=".".join(map(str, first["loc"]))
         ) from None
-    return branch
