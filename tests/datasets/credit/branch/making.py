@@ -13,6 +13,7 @@ from orchard_core.datasets.credit.branch.options import BranchOptions
 from orchard_core.datasets.credit.estimator import Item
 from orchard_core.datasets.credit.rules import CreditRules
 from orchard_core.datasets.rows import rollout_rows
+from orchard_core.gateway.retry import RetryPolicy
 from orchard_core.gateway.scripted import NoisyOracleConfig, NoisyOracleModel
 from orchard_core.gateway.server import Gateway
 from orchard_core.rollout.attempt import run_rollout
@@ -99,7 +100,7 @@ async def bench(
 ) -> AsyncIterator[Bench]:
     """With a gateway that listens and a fake provider."""
     provider = FakeProvider()
-    async with Gateway() as gateway:
+    async with Gateway(retry=RetryPolicy(attempts=1)) as gateway:
         parts = RolloutParts(
             taskset=taskset or three_steps(),
             harness=harness or FakeHarness(),

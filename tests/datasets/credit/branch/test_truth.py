@@ -1,0 +1,132 @@
+"""On workbench, where the true value of a state can be computed for the noisy oracle, the measured curve
+holds it at the stated rate."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from math import comb
+from pathlib import Path
+
+import pytest
+
+from orchard_core import Rollout, SandboxUnavailable, load_harness, load_model, load_provider, load_taskset
+from orchard_core.datasets.credit.branch.estimator import BranchEstimator
+from orchard_core.gateway.server import Gateway
+from orchard_core.rollout.attempt import run_rollout
+from orchard_core.rollout.parts import RolloutParts
+from orchard_core.testing import skip_without_isolation
+from orchard_core.types.credit import ValuePoint
+
+from .making import Bench
+from .truth import Truth
+
+RATE = 0.5
+LEVEL = 0.95
+UNLIKELY = 0.01
+"""A count that the stated rate gives less often than this speaks against it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One measured turn and the truth about it."""
+
+    point: ValuePoint
+    """What was measured."""
+    true: float
+    """V of the state."""
+
+    @property
+    def held(self) -> bool:
+        """The interval holds the true value."""
+        assert self.point.low is not None
+        assert self.point.high is not None
+        return self.point.low <= self.true <= self.point.high
+
+
+@pytest.fixture
+async def workbench(tmp_path: Path) -> AsyncIterator[Bench]:
+    provider = load_provider("local")
+    try:
+        await provider.capabilities()
+    except SandboxUnavailable as error:
+        skip_without_isolation(error)
+    async with Gateway() as gateway:
+        parts = RolloutParts(
+            taskset=load_taskset("workbench:12"),
+            harness=load_harness("react"),
+            model=load_model("noisy-oracle", rate=RATE),
+            provider=provider,
+            gateway=gateway,
+        )
+        yield Bench(parts=parts, directory=tmp_path)
+    await provider.close()
+
+
+async def pairs(
+    workbench: Bench, estimator: BranchEstimator, *, families: frozenset[str], seeds: range
+) -> list[Pair]:
+    """Every turn of every unresolved rollout of these tasks and seeds."""
+    found: list[Pair] = []
+    for task in workbench.parts.taskset.tasks():
+        if not families & {task.id.rsplit("-", 1)[0]}:
+            continue
+        truth = Truth(task=task, parts=workbench.parts, rate=RATE)
+        for seed in seeds:
+            rollout = await run_rollout(task, workbench.parts, seed=seed)
+            if rollout.score == 0.0:
+                found += await of_rollout(workbench, estimator, truth, rollout, seed)
+    return found
+
+
+async def of_rollout(
+    workbench: Bench, estimator: BranchEstimator, truth: Truth, rollout: Rollout, seed: int
+) -> list[Pair]:
+    # The id is that of the attempt, and so are the seeds of its branches; each is to have its own.
+    own = rollout.model_copy(update={"id": f"{rollout.task.id}-{seed}"})
+    credit = await estimator.estimate(workbench.item(own))
+    states = truth.states(rollout)
+    assert credit.error == ""
+    assert len(credit.points) == len(states) + 1
+    return [
+        Pair(point=point, true=await truth.value(state))
+        for point, state in zip(credit.points, states, strict=False)
+        if point.samples
+    ]
+
+
+def at_most(held: int, of: int, rate: float) -> float:
+    """How likely so few of so many hold when each does at this rate."""
+    return sum(comb(of, i) * rate**i * (1 - rate) ** (of - i) for i in range(held + 1))
+
+
+def check(found: list[Pair], capsys: pytest.CaptureFixture[str]) -> None:
+    held = sum(pair.held for pair in found)
+    with capsys.disabled():
+        print(f"\n{held} of {len(found)} intervals hold the true value ({held / len(found):.1%})")  # noqa: T201
+    assert at_most(held, len(found), LEVEL) > UNLIKELY
+    # And they say something: a value can be told from another one half a scale away.
+    assert all((pair.point.high or 0.0) - (pair.point.low or 0.0) < 0.75 for pair in found)
+
+
+async def test_the_intervals_of_a_few_turns_hold_the_true_values(
+    workbench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estimator = workbench.estimator(k=8, grid=9, max_rollouts=200)
+    found = await pairs(workbench, estimator, families=frozenset({"follow-notes"}), seeds=range(2))
+    await estimator.close()
+    assert len(found) >= 6
+    assert len({pair.true for pair in found}) >= 3
+    check(found, capsys)
+
+
+@pytest.mark.slow
+async def test_the_intervals_of_many_turns_hold_the_true_values_at_the_stated_rate(
+    workbench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    families = frozenset(task.id.rsplit("-", 1)[0] for task in workbench.parts.taskset.tasks())
+    estimator = workbench.estimator(k=8, grid=20, max_rollouts=400)
+    found = await pairs(workbench, estimator, families=families, seeds=range(6))
+    await estimator.close()
+    assert len(found) >= 80
+    check(found, capsys)
