@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from orchard_core.cli.data import credit, export, import_, mix, stats
+from orchard_core.cli.data import credit, export, import_, mix, stats, verify
 from orchard_core.cli.group import SectionedCommand
 
 app = typer.Typer(
@@ -15,6 +15,7 @@ app = typer.Typer(
 
 app.command("mix", cls=SectionedCommand)(mix.mix)
 app.command("stats", cls=SectionedCommand)(stats.stats)
+app.command("verify", cls=SectionedCommand)(verify.verify)
 app.command("credit", cls=SectionedCommand)(credit.credit)
 app.command("export", cls=SectionedCommand)(export.export)
 app.command("import", cls=SectionedCommand)(import_.import_)

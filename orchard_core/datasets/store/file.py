@@ -33,8 +33,17 @@ class ShardReader:
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
         """Each row group as a table, with the place of its first row in the file."""
-        for group in range(len(self._ends)):
-            yield self._first(group), self._read(group, columns)
+        for group in range(self.groups):
+            yield self.table(group, columns)
+
+    @property
+    def groups(self) -> int:
+        """How many row groups there are."""
+        return len(self._ends)
+
+    def table(self, group: int, columns: Sequence[str] | None = None) -> tuple[int, Any]:
+        """One of them as a table, with the place of its first row in the file."""
+        return self._first(group), self._read(group, columns)
 
     def row(self, place: int) -> DatasetRow:
         """One row by its place in the file."""
