@@ -131,13 +131,10 @@ def digest_of(recipe: MixRecipe) -> str:
 
 
 def resolved(recipe: MixRecipe) -> bytes:
-    """The whole recipe, defaults included, as JSON in one order."""
+    """The whole recipe, defaults included, as JSON."""
     import json
 
-    fields = recipe.model_dump(mode="json")
-    for source in fields["sources"]:
-        source["threads"].sort()
-    return json.dumps(fields, sort_keys=True, indent=2).encode()
+    return json.dumps(recipe.model_dump(mode="json"), indent=2).encode()
 
 
 def versions() -> dict[str, str]:

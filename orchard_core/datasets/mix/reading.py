@@ -31,7 +31,7 @@ def rows_of(source: MixSource, *, skip_bad: bool) -> Iterator[ReadRow | BadRow]:
         return
     for part in _parts(found) if skip_bad else [found]:
         try:
-            for row in source_rows(part, threads=source.threads):
+            for row in source_rows(part, threads=frozenset(source.threads)):
                 yield ReadRow(row, None)
         except (DatasetCorrupt, RecordCorrupt) as error:
             if not skip_bad:

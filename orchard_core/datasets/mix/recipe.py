@@ -64,7 +64,7 @@ class MixSource(Record):
     they come. Where some have one, those without count 1."""
     where: Where = Where()
     """Which of its rows."""
-    threads: frozenset[SampleLabel] = frozenset({SampleLabel.MAIN, SampleLabel.FORK})
+    threads: tuple[SampleLabel, ...] = (SampleLabel.MAIN, SampleLabel.FORK)
     """Which conversations of a rollout are read."""
     credit: str = ""
     """A credit directory, or the name of one in the run (in each cell of a matrix), such as `judge`. Rows of
