@@ -16,6 +16,9 @@ __version__ = "0.1.0"
 _MODULES = {
     "orchard_core.datasets.credit.apply": ("apply_credit",),
     "orchard_core.datasets.credit.assign": ("AssignOptions",),
+    "orchard_core.datasets.credit.branch.branches": ("read_branches",),
+    "orchard_core.datasets.credit.branch.front": ("measure_credit",),
+    "orchard_core.datasets.credit.branch.options": ("BranchOptions",),
     "orchard_core.datasets.credit.estimator": ("CostPlan",),
     "orchard_core.datasets.credit.front": ("assign_credit",),
     "orchard_core.datasets.credit.judge.contract": ("Judge", "Judgement"),
@@ -77,6 +80,7 @@ _MODULES = {
     ),
     "orchard_core.reward.script": ("ScriptReward", "VerifierScript"),
     "orchard_core.rollout.attempt": ("run_rollout",),
+    "orchard_core.rollout.branching.branch": ("Branch", "BranchMode"),
     "orchard_core.rollout.config": ("Difference", "RunConfig"),
     "orchard_core.rollout.front": ("run_rollouts",),
     "orchard_core.rollout.grading": ("grade", "regrade"),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from orchard_core.datasets.credit.apply import apply_credit as apply_credit
 from orchard_core.datasets.credit.assign import AssignOptions as AssignOptions
+from orchard_core.datasets.credit.branch.branches import read_branches as read_branches
+from orchard_core.datasets.credit.branch.front import measure_credit as measure_credit
+from orchard_core.datasets.credit.branch.options import BranchOptions as BranchOptions
 from orchard_core.datasets.credit.estimator import CostPlan as CostPlan
 from orchard_core.datasets.credit.front import assign_credit as assign_credit
 from orchard_core.datasets.credit.judge.contract import Judge as Judge
@@ -116,6 +119,8 @@ from orchard_core.reward.contract import Reward as Reward
 from orchard_core.reward.script import ScriptReward as ScriptReward
 from orchard_core.reward.script import VerifierScript as VerifierScript
 from orchard_core.rollout.attempt import run_rollout as run_rollout
+from orchard_core.rollout.branching.branch import Branch as Branch
+from orchard_core.rollout.branching.branch import BranchMode as BranchMode
 from orchard_core.rollout.config import Difference as Difference
 from orchard_core.rollout.config import RunConfig as RunConfig
 from orchard_core.rollout.front import run_rollouts as run_rollouts

@@ -16,6 +16,7 @@ def credit(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     template: flag.Template = 1,
     show_prompt: flag.ShowPrompt = False,
     option: flag.Option = None,
+    max_rollouts: flag.MaxRollouts = None,
     epsilon: flag.Epsilon = 0.05,
     interpolation: flag.Interpolation = "linear",
     end: flag.End = "outcome",
@@ -38,7 +39,7 @@ def credit(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     with 1 when a rollout could not be estimated.
     """
     from orchard_core.cli.data.credit_launch import launch, print_prompt
-    from orchard_core.cli.data.credit_request import judge_options, named, rules_of
+    from orchard_core.cli.data.credit_request import branch_options, judge_options, named, rules_of
     from orchard_core.cli.options import key_values
 
     if show_prompt:
@@ -52,7 +53,7 @@ def credit(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
             judge=judge or "", judge_options=judge_options(judge_option, base_url),
             judge_params=key_values(param or (), "--param"),
             context_tokens=context_tokens, template=template,
-            options=key_values(option or (), "--option"),
+            options=branch_options(option, max_rollouts),
             concurrency=concurrency, max_cost=max_cost, retry_failed=retry_failed, agreed=yes,
             dry_run=dry_run, plain=plain, as_json=as_json,
         )

@@ -66,6 +66,10 @@ Option = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME=VALUE", help="An option of it. Repeatable.", rich_help_panel=_BRANCH),
 ]
+MaxRollouts = Annotated[
+    int | None,
+    typer.Option(min=2, help="Continuations of one trajectory at most.", rich_help_panel=_BRANCH),
+]
 Epsilon = Annotated[
     float,
     typer.Option(min=0.0, max=1.0, help="Least credit of an answer within a rise.", rich_help_panel=_CURVE),

@@ -38,3 +38,9 @@ def rules_of(**fields: object) -> CreditRules:
             f"orchard data credit: {wrong(error, CreditRules, noun='setting')}",
             hint="orchard data credit --help lists what each takes",
         ) from error
+
+
+def branch_options(pairs: Sequence[str] | None, max_rollouts: int | None) -> dict[str, Any]:
+    """Options of the estimator `branch`. Raises ConfigError for a pair that is none."""
+    options = key_values(pairs or (), "--option")
+    return options if max_rollouts is None else {**options, "max_rollouts": max_rollouts}
