@@ -42,6 +42,8 @@ def hf_row(found: Found, told: Conversation | None = None) -> DatasetRow:
     for name in ("mask", "weights"):
         if fields.get(name) is not None:
             known[name] = a_list(fields[name], name)
+    if set(known.get("weights", ())) == {1.0}:
+        del known["weights"]  # it says as much as none
     row = imported_row(
         messages,
         tools=tool_texts(fields.get("tools"), filled=found.filled),
@@ -50,7 +52,7 @@ def hf_row(found: Found, told: Conversation | None = None) -> DatasetRow:
         **known,
     )
     changes: dict[str, Any] = {}
-    if found.split and not row.split:
+    if found.split and CARRIED not in fields:
         changes["split"] = found.split
     note = _note(found, objects=objects)
     if note:

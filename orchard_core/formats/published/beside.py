@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchard_core.formats.conversation import Fields
+from orchard_core.errors import FormatUnsupported
+from orchard_core.formats.conversation import Fields, content_text
 from orchard_core.formats.fault import Fault
 from orchard_core.formats.text import a_list, an_object
 
@@ -51,7 +53,26 @@ def take_out(messages: Sequence[Fields], members: Sequence[str]) -> Taken:
         taken.messages.append(plain)
         if beside:
             taken.beside[str(place)] = beside
+    _refuse_new_pairs(taken.messages)
     return taken
+
+
+def _refuse_new_pairs(messages: Sequence[Fields]) -> None:
+    """Raises FormatUnsupported where parts that end and begin with half a surrogate pair made a whole one."""
+    if any(
+        not text.isascii() and _joined(text) for text in (content_text(one["content"]) for one in messages)
+    ):
+        raise FormatUnsupported(
+            "a message has parts that end and begin with half a surrogate pair, and one text cannot hold them",
+            hint="write hf as JSON lines",
+        )
+
+
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def _joined(text: str) -> bool:
+    return _PAIR.search(text) is not None
 
 
 def put_back(messages: Sequence[Fields], beside: Any, images: Sequence[str]) -> list[Fields]:

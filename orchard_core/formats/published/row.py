@@ -49,7 +49,7 @@ def read_metadata(text: str, fresh: Sequence[str]) -> tuple[Fields, Fields | Non
     if not isinstance(ours, dict):
         return theirs, None, None, {"metadata": text}
     kept = {} if set(theirs) <= set(fresh) else {"metadata": dumped(theirs)}
-    return theirs, ours, ours.pop("beside", {}), kept
+    return theirs, ours, ours.pop("beside", None), kept
 
 
 def published_row(
