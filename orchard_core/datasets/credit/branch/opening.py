@@ -29,7 +29,10 @@ from orchard_core.rollout.store.run import read_config
 from orchard_core.types.task import Task
 
 OpenParts = Callable[[AsyncExitStack, Path], Awaitable[RolloutParts]]
-"""Gives the parts of the run in a directory; what it opens is closed with the stack. Raises CreditRefused."""
+"""Gives the parts of the run in a directory; what it opens is closed with the stack. Raises ConfigError,
+PluginError, TaskError, StoreError and SandboxUnavailable."""
+
+_MISSING = (ConfigError, PluginError, TaskError, StoreError, SandboxUnavailable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +62,17 @@ class RunOpener:
         return await asyncio.shield(self._opened[root])
 
     async def _open(self, root: Path) -> OpenedRun:
-        parts = await self._open_parts(self._stack, root)
+        try:
+            parts = await self._open_parts(self._stack, root)
+            tasks = await asyncio.to_thread(lambda: {task.id: task for task in parts.taskset.tasks()})
+        except RunNotFound:
+            raise
+        except _MISSING as error:
+            raise CreditRefused(
+                f"the rollouts of {root} cannot be continued: {error.message}",
+                hint=error.hint or "continue them where the run was made, or judge them: --estimator judge",
+            ) from error
         check_harness(parts)
-        tasks = await asyncio.to_thread(lambda: {task.id: task for task in parts.taskset.tasks()})
         return OpenedRun(parts=parts, model=ReplayingModel(parts.model), tasks=tasks)
 
     async def close(self) -> None:
@@ -77,17 +88,9 @@ def opened_by_name(gateway: ModelGateway) -> OpenParts:
     """Loads harness, model, task set and sandbox by what the run stored of them, as resuming it would."""
 
     async def open_parts(stack: AsyncExitStack, root: Path) -> RolloutParts:
-        try:
-            config = read_config(root)
-            named = _named(config.model_dump(mode="json"), config.options.get("recipe"))
-            return _loaded(stack, named, gateway, config)
-        except (ConfigError, PluginError, TaskError, StoreError, SandboxUnavailable) as error:
-            if isinstance(error, RunNotFound):
-                raise
-            raise CreditRefused(
-                f"the rollouts of {root} cannot be continued: {error.message}",
-                hint=error.hint or "continue them where the run was made, or judge them: --estimator judge",
-            ) from error
+        config = read_config(root)
+        named = _named(config.model_dump(mode="json"), config.options.get("recipe"))
+        return _loaded(stack, named, gateway, config)
 
     return open_parts
 

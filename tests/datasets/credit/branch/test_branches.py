@@ -15,6 +15,8 @@ from orchard_core.rollout.branching.branch import Branch, BranchMode, origin_of
 from .driver import OPTIONS
 from .making import bench, turns_of
 
+ROOT = Path(__file__).parents[4]
+
 
 def branch(number: int, **fields: object) -> Branch:
     given = {"rollout": "r", "origin": "o", "turn": 0, "number": number, "seed": number}
