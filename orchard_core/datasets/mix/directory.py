@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchard_core.datasets.store.manifest import MANIFEST_NAME
 from orchard_core.datasets.store.partial import PARTIAL
-from orchard_core.errors import ConfigError, DatasetExists, DatasetLocked, RunLocked, StoreError
+from orchard_core.errors import (
+    ConfigError,
+    CreditRefused,
+    DatasetCorrupt,
+    DatasetError,
+    DatasetExists,
+    DatasetLocked,
+    FormatUnknown,
+    PluginError,
+    RecordCorrupt,
+    RunLocked,
+    StoreError,
+)
 from orchard_core.rollout.store.files import DiskFiles, Lock, write_whole
 
 WORK = ".mix"
 """What was read so far, and the plan; removed at the end."""
 _RECIPE, _LOCK = "recipe.json", "lock"
+
+
+class NothingLeft(DatasetError):
+    """Every row was left out."""
+
+
+HOPELESS = (
+    ConfigError, PluginError, DatasetCorrupt, RecordCorrupt, NothingLeft, CreditRefused, FormatUnknown,
+)  # fmt: skip
+"""After these the same command would fail in the same way: nothing is kept that the next one would trip over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +65,9 @@ class MixDirectory:
 def mix_directory(root: Path, recipe: bytes) -> Iterator[MixDirectory]:
     """Make it, or take it up again where the resolved recipe is the same.
 
-    Raises DatasetExists when something else lies there, DatasetLocked, ConfigError for another recipe's mix,
-    and StoreError.
+    What was read is kept for the next start, but for errors that no other start can be without. Raises
+    DatasetExists when something else lies there, such as the mix of another recipe, DatasetLocked and
+    StoreError.
     """
     root = root.absolute()
     if (root / f"{WORK}-done").is_dir():
@@ -55,13 +78,25 @@ def mix_directory(root: Path, recipe: bytes) -> Iterator[MixDirectory]:
     try:
         _refuse_taken(root)
         _same_recipe(root, recipe)
-        (root / PARTIAL).mkdir(exist_ok=True)  # the writer refuses a directory with anything else in it
         whole = (root / MANIFEST_NAME).exists()
         if whole:
-            (root / PARTIAL).rmdir()
+            shutil.rmtree(root / PARTIAL, ignore_errors=True)
+        else:
+            (root / PARTIAL).mkdir(exist_ok=True)  # the writer refuses a directory with anything else in it
         yield MixDirectory(root=root, done=whole)
+    except HOPELESS:
+        _forget(root)
+        raise
     finally:
         lock.release()
+
+
+def _forget(root: Path) -> None:
+    """Remove what was read, and what is empty then."""
+    shutil.rmtree(root / WORK)
+    with suppress(OSError):  # there are shards in it, or other things
+        (root / PARTIAL).rmdir()
+        root.rmdir()
 
 
 def _lock(root: Path) -> Lock:
@@ -92,7 +127,7 @@ def _same_recipe(root: Path, recipe: bytes) -> None:
         except OSError as error:
             raise StoreError(f"{path} cannot be written: {error.strerror}", hint="make room") from error
     elif path.read_bytes() != recipe:
-        raise ConfigError(
+        raise DatasetExists(
             f"{root} holds an unfinished mix of another recipe",
             hint=f"run the command it was begun with, choose another --out, or remove {root}",
         )

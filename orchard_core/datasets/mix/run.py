@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchard_core.datasets.mix.directory import MixDirectory, mix_directory
+from orchard_core.datasets.mix.directory import MixDirectory, NothingLeft, mix_directory
 from orchard_core.datasets.mix.outcome import MixOutcome, digest_of, made, outcome, resolved
 from orchard_core.datasets.mix.plan import Plan, make_plan
 from orchard_core.datasets.mix.pool import Pool, pool
@@ -19,7 +19,6 @@ from orchard_core.datasets.mix.recipe import MixRecipe, named_sources
 from orchard_core.datasets.mix.scan import Scan, scan
 from orchard_core.datasets.mix.shards import ShardJob, write_shard
 from orchard_core.datasets.store.manifest import Manifest, read_manifest
-from orchard_core.errors import DatasetError
 
 if TYPE_CHECKING:
     from orchard_core.datasets.store.writer import DatasetWriter
@@ -91,9 +90,9 @@ def _make(recipe: MixRecipe, directory: MixDirectory, text: str, workers: int, w
         plan = make_plan(directory.work, recipe, jobs)
         told = outcome(recipe, jobs, plan)
         if not told.rows:
-            raise DatasetError(
+            raise NothingLeft(
                 f"nothing is left of {sum(source.read for source in told.sources)} rows: {_dropped(told)}",
-                hint=f"loosen the filters or shares, and remove {directory.root}; --dry-run shows examples",
+                hint="loosen the filters or the shares; --dry-run shows examples",
             )
         with DatasetWriter(directory.root, plan=digest_of(recipe), resume=True) as writer:
             _write(writer, directory.work, recipe, plan, held, watch)

@@ -98,16 +98,15 @@ def test_weights_and_strata_hold_at_once(
         for label, share in marginal.shares.items():
             found = sum(part for part, cell in zip(shares, cells, strict=True) if cell[place] == label)
             assert found == pytest.approx(share, abs=1e-5)
-    found = quotas(
-        counts, shares, [cell[0] for cell in cells], total=None, exhausted=Exhausted.FIRST, copies=1
-    )
-    assert all(number <= count for number, count in zip(found, counts, strict=True))
-    total = sum(found)
+    sides = [cell[0] for cell in cells]
+    numbers = quotas(counts, shares, sides, total=None, exhausted=Exhausted.FIRST, copies=1)
+    assert all(number <= count for number, count in zip(numbers, counts, strict=True))
+    total = sum(numbers)
     for label, share in asked[0].shares.items():
-        number = sum(part for part, cell in zip(found, cells, strict=True) if cell[0] == label)
+        number = sum(part for part, cell in zip(numbers, cells, strict=True) if cell[0] == label)
         assert abs(number - total * share) < 2
     for label, share in asked[1].shares.items():
-        number = sum(part for part, cell in zip(found, cells, strict=True) if cell[1] == label)
+        number = sum(part for part, cell in zip(numbers, cells, strict=True) if cell[1] == label)
         assert abs(number - total * share) < 2 + len(asked[0].shares)
 
 
