@@ -162,7 +162,7 @@ class Verifier:
             for place, row in enumerate(unpack(table, path=path, first=first), first):
                 yield place, row, task_of(row)
             return
-        told = values("provenance", table.combine_chunks(), path=path, first=first)
+        told = values("provenance", table, path=path, first=first)
         facts = unpack_facts(table, path=path, first=first)
         for place, (row_facts, provenance) in enumerate(zip(facts, told, strict=True), first):
             digest = provenance.get("task_digest")
@@ -232,7 +232,7 @@ class Verifier:
         for shard in manifest.shards:
             try:
                 for first, table in ShardReader(self.root, shard).tables(("id",)):
-                    names = values("id", table.combine_chunks(), path=shard.file, first=first)
+                    names = values("id", table, path=shard.file, first=first)
                     for place, name in enumerate(names, first):
                         if self._ids.is_twice(name, twice):
                             self._say(shard.file, place, "id", f"{name[:80]!r} is the id of two rows")

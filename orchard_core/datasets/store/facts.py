@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from orchard_core.datasets.store.unpack import values
+from orchard_core.datasets.store.unpack import rows_of
 from orchard_core.types.dataset import DatasetRow
 from orchard_core.types.rollout import Attribution, Outcome
 from orchard_core.types.sample import SampleLabel
@@ -76,8 +76,5 @@ def facts_of(row: DatasetRow) -> RowFacts:
 
 def unpack_facts(table: Any, *, path: str, first: int) -> Iterator[RowFacts]:
     """Those of a table's rows, which starts at row `first` of a file. Raises DatasetCorrupt."""
-    table = table.combine_chunks()
-    columns: list[Sequence[Any]] = [values(name, table, path=path, first=first) for name in COLUMNS]
-    trained = [sum(map(bool, mask)) for mask in values("mask", table, path=path, first=first)]
-    for row in zip(*columns, trained, strict=True):
-        yield RowFacts(**dict(zip((*COLUMNS, "trained_turns"), row, strict=True)))
+    for *row, mask in rows_of(table, READ, path=path, first=first):
+        yield RowFacts(**dict(zip(COLUMNS, row, strict=True)), trained_turns=sum(map(bool, mask)))

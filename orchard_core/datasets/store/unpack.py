@@ -23,20 +23,33 @@ HINT = "orchard data verify DATASET names every fault; restore the shard from a 
 def unpack(table: Any, *, path: str, first: int) -> Iterator[DatasetRow]:
     """The rows of a table, which starts at row `first` of a file. Raises DatasetCorrupt, which names row and
     field."""
-    table = table.combine_chunks()
-    columns = [values(name, table, path=path, first=first) for name in ORDER]
     make = DatasetRow.model_construct
-    for row in zip(*columns, strict=True):
+    for row in rows_of(table, ORDER, path=path, first=first):
         yield make(**dict(zip(ORDER, row, strict=True)))
+
+
+def rows_of(table: Any, names: Sequence[str], *, path: str, first: int) -> Iterator[tuple[Any, ...]]:
+    """These columns of a table, row by row. Raises DatasetCorrupt after the rows before the fault."""
+    try:
+        columns = [values(name, table, path=path, first=first) for name in names]
+    except DatasetCorrupt:
+        if table.num_rows <= 1:
+            raise
+        for place in range(table.num_rows):
+            yield from rows_of(table.slice(place, 1), names, path=path, first=first + place)
+        return
+    yield from zip(*columns, strict=True)
 
 
 def _whole(table: Any, name: str) -> Any:
     column = table.column(name)
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def values(name: str, table: Any, *, path: str, first: int) -> Sequence[Any]:
-    """One column of a table in one chunk, as a row holds it. Raises DatasetCorrupt."""
+    """One column of a table, as a row holds it. Raises DatasetCorrupt."""
     column = _whole(table, name)
     if column.null_count and name not in NULLABLE:
         row = first + absent(column).index(True)
@@ -55,7 +68,7 @@ def values(name: str, table: Any, *, path: str, first: int) -> Sequence[Any]:
         raise
 
 
-_UNFIT = (ValueError, TypeError, JsonFault)
+_UNFIT = (ValueError, TypeError)
 
 
 def _words(error: Exception) -> str:
@@ -87,7 +100,10 @@ def _json(column: Any) -> list[Any]:
 
 
 def _object(text: str) -> dict[str, Any]:
-    value = {} if text == "{}" else loads(text)
+    try:
+        value = {} if text == "{}" else loads(text)
+    except JsonFault as fault:
+        raise ValueError(f"is not JSON: {fault}") from fault
     if not isinstance(value, dict):
         raise TypeError("the JSON is no object")
     return value
