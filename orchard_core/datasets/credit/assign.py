@@ -151,6 +151,7 @@ class Assignment:
             found = resolved_credit(candidate.rollout, estimator=self.estimator.name, turns=item.row.turns)
         else:
             found = await self.estimator.estimate(item)
+            found = found.model_copy(update={"settings": {**found.settings, **self.head.settings}})
         self._spend(found)
         return _with_history(found, work)
 
@@ -159,6 +160,9 @@ class Assignment:
         self.unpriced |= credit.cost_usd is None
 
     def _taken(self, done: set[asyncio.Task[Credit | None]]) -> list[Credit]:
+        faults = [fault for task in done if (fault := task.exception()) is not None]
+        if faults:
+            raise faults[0]
         found = [credit for task in done if (credit := task.result()) is not None]
         for credit in found:
             self._lost = self._lost + 1 if credit.again else (self._lost if credit.resolved else 0)

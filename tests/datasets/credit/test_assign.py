@@ -99,7 +99,7 @@ async def test_only_what_did_not_pass_is_estimated_and_what_has_no_score_is_left
     assert found["passed"].resolved
     assert found["passed"].mask == (1, 1, 1, 1)
     assert found["half"].mask == (1, 1, 1, 1)
-    assert found["half"].settings["score"] == 0.5
+    assert found["half"].settings == {"kind": "test", "score": 0.5, "tries": 1}
 
 
 async def test_a_survey_counts_everything_before_anything_starts(tmp_path: Path) -> None:
