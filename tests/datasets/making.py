@@ -77,7 +77,7 @@ def said(row: DatasetRow) -> list[Json]:
     return messages
 
 
-def make_row(number: int = 0, *, tokens: bool = False, **fields: object) -> DatasetRow:
+def make_row(number: int = 0, *, recorded: bool = False, **fields: Any) -> DatasetRow:
     """A row of one turn; each number another task."""
     messages = [
         {"role": "user", "content": f"Do {number}."},
@@ -99,7 +99,7 @@ def make_row(number: int = 0, *, tokens: bool = False, **fields: object) -> Data
         "outcome": Outcome.COMPLETED if number % 2 else None,
         "reward": float(number % 2) if number % 5 else None,
         "provenance": {"run": "first", "orchard": "0"},
-        "tokens": make_tokens() if tokens else None,
+        "tokens": make_tokens() if recorded else None,
     }
     return DatasetRow(**(values | fields))
 

@@ -16,7 +16,7 @@ from tests.datasets.making import make_row
 
 from .forging import edit_manifest, forge, not_utf8, put, write
 
-ROWS = [make_row(number, tokens=number == 4) for number in range(8)]
+ROWS = [make_row(number, recorded=number == 4) for number in range(8)]
 
 
 @pytest.fixture

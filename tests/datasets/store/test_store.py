@@ -157,7 +157,7 @@ def test_nothing_but_the_dataset_is_left_in_its_directory(tmp_path: Path) -> Non
 def test_datasets_loads_the_directory_with_its_splits(tmp_path: Path) -> None:
     write(
         tmp_path / "out",
-        [make_row(n, tokens=n == 1, split="no" if n < 2 else "train") for n in range(8)],
+        [make_row(n, recorded=n == 1, split="no" if n < 2 else "train") for n in range(8)],
     )
     program = (
         "import datasets, json, sys\n"
