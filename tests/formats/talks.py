@@ -145,3 +145,12 @@ def rows(draw: st.DrawFn, talk: st.SearchStrategy[list[Fields]], *, masked: bool
         provenance={"run": "first", "calls": [1, 2]},
         metadata={"mine": {"deep": [1, None, "x"]}},
     )
+
+
+def same(row: DatasetRow) -> DatasetRow:
+    """The row with its texts in one spelling: JSON has several for one value."""
+    return row.model_copy(update={"messages": spelled(row.messages), "tools": spelled(row.tools)})
+
+
+def spelled(text: str) -> str:
+    return json.dumps(json.loads(text), sort_keys=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from orchard_core import DatasetRow, FormatUnsupported, load_format
 
-from .talks import clean_texts, messages, rows
+from .talks import clean_texts, messages, rows, same
 
 FILES = (
     ("hf:masked", "rows.jsonl"),
@@ -26,15 +25,6 @@ FILES = (
 )
 LOST = frozenset({"tokens"})
 """Fields of a row that only ATIF carries."""
-
-
-def same(row: DatasetRow) -> DatasetRow:
-    """The row with its texts in one spelling: JSON has several for one value."""
-    return row.model_copy(update={"messages": spelled(row.messages), "tools": spelled(row.tools)})
-
-
-def spelled(text: str) -> str:
-    return json.dumps(json.loads(text), sort_keys=True)
 
 
 def there_and_back(name: str, file: str, given_rows: list[DatasetRow]) -> list[DatasetRow] | None:

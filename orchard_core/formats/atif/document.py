@@ -72,7 +72,7 @@ def _trajectory(row: DatasetRow, save: Callable[[str, bytes], str] | None, *, pr
         raise FormatUnsupported(f"row {row.id} has no messages, and ATIF no empty trajectory")
     note = parsed(str(row.metadata[NOTE])) if isinstance(row.metadata.get(NOTE), str) else {}
     document: Fields = note.get("document", {})
-    steps = _steps(row, messages, note.get("steps", []), save, prompts=prompts)
+    steps = _steps(row, messages, note.get("steps", []), prompts=prompts)
     facts = carried_facts(row, tokens=True)
     metadata = {key: value for key, value in row.metadata.items() if key != NOTE}
     facts = {
@@ -87,22 +87,32 @@ def _trajectory(row: DatasetRow, save: Callable[[str, bytes], str] | None, *, pr
         **_fitting(document.get("agent", {}), _AGENT),
     }
     if not document:
-        return {
-            "schema_version": VERSION,
-            "session_id": row.rollout,
-            "trajectory_id": row.id,
-            "agent": agent,
-            "steps": steps,
-            "final_metrics": _totals(row, steps),
-            "extra": {CARRIED: facts},
-        }
+        return _put_out(
+            save,
+            row.id,
+            {
+                "schema_version": VERSION,
+                "session_id": row.rollout,
+                "trajectory_id": row.id,
+                "agent": agent,
+                "steps": steps,
+                "final_metrics": _totals(row, steps),
+                "extra": {CARRIED: facts},
+            },
+        )
     kept = _fitting({key: value for key, value in document.items() if key != "agent"}, _ROOT)
     theirs = {**kept, "agent": agent, "steps": steps}
     if row.label is not SampleLabel.MAIN:
         theirs.setdefault("trajectory_id", row.id)  # what lies inside another has one
-    if _unchanged(row, theirs, facts):
-        return theirs
-    return {**theirs, "extra": {**theirs.get("extra", {}), CARRIED: {**facts, _NOTED: True}}}
+    if not _unchanged(row, theirs, facts):
+        theirs["extra"] = {**theirs.get("extra", {}), CARRIED: {**facts, _NOTED: True}}
+    return _put_out(save, row.id, theirs)
+
+
+def _put_out(save: Callable[[str, bytes], str] | None, row: str, document: Fields) -> Fields:
+    for step in document["steps"]:
+        put_out(step, save, row)
+    return document
 
 
 _NOTED = "noted"
@@ -127,7 +137,6 @@ def _steps(
     row: DatasetRow,
     messages: list[Fields],
     noted: list[Fields],
-    save: Callable[[str, bytes], str] | None,
     *,
     prompts: bool,
 ) -> list[Fields]:
@@ -136,12 +145,11 @@ def _steps(
     steps = []
     at = 0
     for number, group in enumerate(grouped, 1):
-        step = step_of(group, number)
-        put_out(step, save, row.id)
+        rest = noted[number - 1] if len(noted) == len(grouped) else {}
+        step = _as_given(group, rest) or step_of(group, number)
         if at in told:
             step["metrics"] = told[at]
-        rest = noted[number - 1] if len(noted) == len(grouped) else {}
-        steps.append(_merged(step, rest))
+        steps.append(_merged({"step_id": number, **step}, rest))
         at += len(group)
     return steps
 
@@ -158,9 +166,21 @@ def _as_noted(messages: list[Fields], noted: list[Fields]) -> list[list[Fields]]
     return grouped
 
 
+_GIVEN = "said"
+"""In a note: the members that say the messages, where we would write others."""
+
+
+def _as_given(group: list[Fields], rest: Fields) -> Fields | None:
+    """What the file said, as long as the messages are still the same."""
+    given = rest.get(_GIVEN)
+    if not isinstance(given, dict) or messages_of(given, "") != group:
+        return None
+    return parsed(dumped(given))  # type: ignore[no-any-return]
+
+
 def _merged(step: Fields, rest: Fields) -> Fields:
     """A step with what its file said beside the messages; what ATIF does not know goes under `extra`."""
-    kept = {key: value for key, value in rest.items() if key != "messages"}
+    kept = {key: value for key, value in rest.items() if key not in ("messages", _GIVEN)}
     extra = {**_fitting(kept, _STEP).get("extra", {}), **step.get("extra", {})}
     merged = {**step, **{key: value for key, value in _fitting(kept, _STEP).items() if key != "extra"}}
     return {**merged, "extra": extra} if extra else merged
@@ -192,7 +212,7 @@ def _row(document: Fields, place: str) -> DatasetRow:
             if step.get("is_copied_context") is True or step.get("llm_call_count") == 0:
                 untrained.append(len(messages))
         rest = {key: value for key, value in step.items() if key not in _SAID and value is not None}
-        noted.append({**_without_ours(rest), "messages": len(said)})
+        noted.append({**_without_ours(rest), **_given(step, said), "messages": len(said)})
         messages += said
     extra = document.get("extra")
     carried = extra.get(CARRIED) if isinstance(extra, dict) else None
@@ -236,6 +256,13 @@ def _theirs(
     if known["tokens"] is not None:
         known |= {"token_count": len(known["tokens"].token_ids), "token_count_exact": True}
     return known
+
+
+def _given(step: Fields, said: list[Fields]) -> Fields:
+    """The members that say the messages, unless they are the ones that we would write."""
+    given = {key: step[key] for key in _SAID if step.get(key) is not None and key != "step_id"}
+    ours = step_of(said, 1) if said else {}
+    return {} if {key: ours.get(key) for key in given} == given and "extra" not in ours else {_GIVEN: given}
 
 
 def _without_ours(step: Fields) -> Fields:

@@ -63,7 +63,7 @@ def _refuse_new_pairs(messages: Sequence[Fields]) -> None:
         not text.isascii() and _joined(text) for text in (content_text(one["content"]) for one in messages)
     ):
         raise FormatUnsupported(
-            "a message has parts that end and begin with half a surrogate pair, and one text cannot hold them",
+            "a message has parts that meet in halves of a surrogate pair, which one text cannot hold",
             hint="write hf as JSON lines",
         )
 
