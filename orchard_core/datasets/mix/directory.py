@@ -37,7 +37,7 @@ class NothingLeft(DatasetError):
 HOPELESS = (
     ConfigError, PluginError, DatasetCorrupt, RecordCorrupt, NothingLeft, CreditRefused, FormatUnknown,
 )  # fmt: skip
-"""After these the same command would fail in the same way: nothing is kept that the next one would trip over."""
+"""After these the same command would fail in the same way: nothing is kept for the next one to trip over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from orchard_core.datasets.mix.reading import rows_of
 from orchard_core.datasets.mix.scan import Scan
 from orchard_core.datasets.mix.spool import framed
 from orchard_core.datasets.mix.where import outcome_of
-from orchard_core.errors import DatasetCorrupt, DatasetError
+from orchard_core.errors import DatasetCorrupt, DatasetError, StoreError
 from orchard_core.types.dataset import DatasetRow
 
 Messages = Sequence[Mapping[str, Any]]
@@ -181,8 +181,14 @@ class Reader:
 
     def _append(self, data: bytes) -> None:
         view = memoryview(data)
-        while view:
-            view = view[self._spool.write(view) or 0 :]
+        try:
+            while view:
+                view = view[self._spool.write(view) or 0 :]
+        except OSError as error:
+            raise StoreError(
+                f"{self._job.spool} cannot be written: {error.strerror}",
+                hint="make room on the disk and run the command again: it goes on",
+            ) from error
 
 
 def content_of(row: DatasetRow) -> bytes:

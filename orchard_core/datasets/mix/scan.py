@@ -13,7 +13,7 @@ from pathlib import Path
 from orchard_core.datasets.mix.files import as_text, stamp, unchanged
 from orchard_core.datasets.mix.index import Index, State
 from orchard_core.datasets.mix.recipe import MixRecipe, MixSource
-from orchard_core.errors import DatasetLocked
+from orchard_core.errors import DatasetError, DatasetLocked
 
 _PATIENCE_S = 10.0
 
@@ -55,8 +55,18 @@ class Scan:
 
 
 def scan(job: Scan, tell: Callable[[int, int], None] = lambda rows, size: None) -> State:
-    """Read what was not read yet. Raises DatasetCorrupt, DatasetError, DatasetNotFound, OSError, and what
+    """Read what was not read yet. Raises DatasetCorrupt, DatasetError, DatasetNotFound, StoreError, and what
     reading the source raises."""
+    try:
+        return _scan(job, tell)
+    except OSError as error:
+        raise DatasetError(
+            f"source {job.source.name}: {error.filename or job.path}: {error.strerror or error}",
+            hint="see who may read it, and run the command again: it goes on",
+        ) from error
+
+
+def _scan(job: Scan, tell: Callable[[int, int], None]) -> State:
     from orchard_core.datasets.mix.reader import Reader
 
     with ExitStack() as stack:

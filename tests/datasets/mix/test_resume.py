@@ -41,16 +41,8 @@ def unbroken(sources: Path) -> dict[str, bytes]:
 
 def started(sources: Path, out: str, workers: int = 2) -> subprocess.Popen[bytes]:
     """The command, in a process group of its own."""
-    asked = [
-        "one.jsonl",
-        "other.jsonl",
-        "--weight",
-        "one=2",
-        "--shard-rows",
-        "100",
-        "--workers",
-        str(workers),
-    ]
+    asked = ["one.jsonl", "other.jsonl", "--weight", "one=2", "--shard-rows", "100"]
+    asked += ["--workers", str(workers)]
     return subprocess.Popen(
         [*ARGV, "data", "mix", *asked, "--out", out], cwd=sources, env=environment(), start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
