@@ -115,6 +115,19 @@ async def test_what_is_malformed_refused_or_out_of_range_is_an_error_and_never_g
     assert credit.cost_usd > 0  # it was paid for all the same
 
 
+async def test_an_endless_answer_is_sent_back_and_kept_in_part(gateway: Gateway, tmp_path: Path) -> None:
+    heard: list[Conversation] = []
+
+    def answer(conversation: Conversation) -> str:
+        heard.append(conversation)
+        return GOOD if conversation.index else "0.5, " * 1_000_000
+
+    credit = await judged_by(gateway, Priced(answer)).estimate(make_item(make_rollout(), tmp_path))
+    assert credit.error == ""
+    assert len(str(heard[1].messages[2]["content"])) < 21_000
+    assert (tmp_path / "answers.jsonl").stat().st_size < 1_100_000
+
+
 async def test_a_judge_that_cannot_be_had_is_to_be_asked_again(gateway: Gateway) -> None:
     credit = await credited(gateway, [ModelUnavailable("overloaded")])
     assert credit.again

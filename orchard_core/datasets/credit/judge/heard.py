@@ -11,8 +11,11 @@ import os
 from pathlib import Path
 
 from orchard_core.datasets.credit.judge.contract import Judgement
+from orchard_core.rollout.text import excerpt
 
 ANSWERS_NAME = "answers.jsonl"
+LONGEST = 1_000_000
+"""Of a longer answer, head and tail are kept."""
 
 
 def note(directory: Path, rollout: str, found: Judgement) -> None:
@@ -21,7 +24,7 @@ def note(directory: Path, rollout: str, found: Judgement) -> None:
         {
             "rollout": rollout,
             "prompt_sha256": found.prompt_sha256,
-            "answers": found.answers,
+            "answers": [excerpt(answer, LONGEST) for answer in found.answers],
             "error": found.error,
             "usage": found.usage.model_dump(),
             "cost_usd": found.cost_usd,

@@ -19,6 +19,7 @@ from orchard_core.errors import BudgetExceeded, ContextExceeded, ModelError
 from orchard_core.gateway.contract import Model, SessionContext
 from orchard_core.harness.chat_client import ChatClient
 from orchard_core.rollout.session import ModelGateway, ModelSession
+from orchard_core.rollout.text import excerpt
 from orchard_core.types.base import Record
 from orchard_core.types.harness import Limits
 from orchard_core.types.model import Usage
@@ -28,6 +29,10 @@ TOKENS_A_STEP = 60
 """Tokens that a key step of an answer is taken to have in the estimate of cost."""
 STEPS_EXPECTED = 12
 """Key steps that an answer is taken to have at most in the estimate of cost."""
+
+
+_ECHO = 20_000
+"""Characters of an answer that cannot be used that it is shown of it again."""
 
 
 class JudgeSettings(Record):
@@ -136,7 +141,7 @@ class ModelJudge:
             except AnswerFault as error:
                 fault = str(error)
             repair = self._template.fill("repair", {"fault": fault, "turns": str(turns)})
-            messages += [_message("assistant", text), _message("user", repair)]
+            messages += [_message("assistant", excerpt(text, _ECHO)), _message("user", repair)]
         return Judgement(error=f"the judge's answer cannot be used: {fault}")
 
 

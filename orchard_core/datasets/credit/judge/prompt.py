@@ -52,8 +52,9 @@ def make_prompt(
     template: Template, view: TrajectoryView, outcome: GoldOutcome, *, context_tokens: int
 ) -> Prompt | None:
     """The prompt; None when it is longer than `context_tokens` even with every text cut to its shortest."""
+    mark = _mark(view, outcome)
     for seen, said in _limits():
-        prompt = _filled(template, view, outcome, seen=seen, said=said)
+        prompt = _filled(template, view, outcome, mark, seen=seen, said=said)
         if prompt.tokens <= context_tokens:
             return prompt
     return None
@@ -66,9 +67,8 @@ def _limits() -> Iterator[tuple[int, int]]:
 
 
 def _filled(
-    template: Template, view: TrajectoryView, outcome: GoldOutcome, *, seen: int, said: int
+    template: Template, view: TrajectoryView, outcome: GoldOutcome, mark: str, *, seen: int, said: int
 ) -> Prompt:
-    mark = _mark(view, outcome)
     values = {
         "mark": mark,
         "context": excerpt(view.context, said),
