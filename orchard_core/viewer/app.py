@@ -165,7 +165,8 @@ class _Views:
     def tokens(self, source: str, key: str, number: int) -> Response:
         """The sampled tokens of a turn."""
         held = self._shelf.line(source, key)
-        return token_json(held[0].tokens(held[1], number)) if held else _absent()
+        told = held[0].tokens(held[1], number) if held else ()
+        return token_json(told) if told else _absent()
 
     def artifact(self, source: str, key: str, number: int) -> Response:
         """Something that was kept of a rollout, as a download."""

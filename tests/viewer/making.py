@@ -106,6 +106,7 @@ class Recorder:
         self.messages: dict[str, Message] = {}
         self._tokens = tokens
         self._sent: dict[int, list[str]] = {}
+        self._sizes: dict[int, int] = {}
 
     def keep(self, said: Said | str) -> str:
         raw = said if isinstance(said, str) else json.dumps(said)
@@ -121,7 +122,10 @@ class Recorder:
         keys = [*([held] if held else []), *(self.keep(message) for message in added)]
         self._sent[index] = [*before, *keys]
         sampled = _ids(said)
-        prompt = [token for key in self._sent[index] for token in _ids(json.loads(self.messages[key].raw))]
+        new = [token for message in added for token in _ids(message)]
+        kept = self._sizes[base] if base is not None else 0
+        size = kept + len(new)
+        self._sizes[index] = size + len(sampled)
         self.calls.append(
             ModelCall(
                 index=index,
@@ -131,14 +135,12 @@ class Recorder:
                 params='{"temperature": 1.0, "max_tokens": 4096}',
                 response=self.keep(said),
                 finish_reason="tool_calls" if said.get("tool_calls") else "stop",
-                prompt_tokens=TokenRefs(added=tuple(prompt)) if self._tokens else None,
+                prompt_tokens=TokenRefs(base=base, keep=kept, added=tuple(new)) if self._tokens else None,
                 completion_tokens=tuple(sampled) if self._tokens else None,
                 logprobs=tuple(-((at * 7919 + index) % 97) / 40 for at in range(len(sampled)))
                 if self._tokens
                 else None,
-                usage=Usage(
-                    input=len(prompt) // 3, cache_read=len(prompt) - len(prompt) // 3, output=len(sampled)
-                ),
+                usage=Usage(input=size // 3, cache_read=size - size // 3, output=len(sampled)),
                 cost_usd=0.0012,
                 timings=CallTimings(started_at=1.7e9 + index, first_token_s=0.2, total_s=1.4 + index / 10),
                 error=error,
@@ -182,7 +184,8 @@ def worked(turns: int = 6, *, tokens: bool = True, side: bool = True) -> Traject
     )
     for turn in range(1, turns):
         seen = tool(
-            f"total {turn}\n" + "\n".join(f"line {n} of what the command said" for n in range(turn * 6))
+            f"total {turn}\n"
+            + "\n".join(f"line {n} of what the command said" for n in range(min(turn, 9) * 6))
         )
         said = answer(
             f"Step {turn}: the sum leaves out the last row.",
