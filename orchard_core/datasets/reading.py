@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from orchard_core.datasets.rows import DEFAULT_THREADS, rollout_rows
-from orchard_core.datasets.store.manifest import MANIFEST_NAME, is_dataset
+from orchard_core.datasets.store.manifest import MANIFEST_NAME, PARTIAL, is_dataset, read_manifest
 from orchard_core.errors import DatasetNotFound, FormatUnknown
 from orchard_core.formats.contract import DatasetFormat
 from orchard_core.plugins.lookup import descriptors, load_format
@@ -41,7 +41,7 @@ class Source:
     kind: SourceKind
     """What it holds."""
     format: str = ""
-    """Name of the format, of kind `format`."""
+    """The format as users write it, such as `hf` or `hf:turns`, of kind `format`."""
 
 
 def find_source(path: str | Path, *, format: str | None = None) -> Source:  # noqa: A002 - what users write
@@ -54,13 +54,16 @@ def find_source(path: str | Path, *, format: str | None = None) -> Source:  # no
     if not path.exists():
         raise DatasetNotFound(f"there is nothing at {path}", hint="name a run, a matrix, a dataset or a file")
     if format is not None:
-        return Source(path=path, kind=SourceKind.FORMAT, format=load_format(format).name)
+        load_format(format)
+        return Source(path=path, kind=SourceKind.FORMAT, format=format)
     if (path / CONFIG_NAME).is_file():
         return Source(path=path, kind=SourceKind.RUN)
     if is_matrix(path):
         return Source(path=path, kind=SourceKind.MATRIX)
     if is_dataset(path):
         return Source(path=path, kind=SourceKind.DATASET)
+    if (path / PARTIAL).is_dir():
+        read_manifest(path)  # says how to go on
     return Source(path=path, kind=SourceKind.FORMAT, format=_recognised(path).name)
 
 

@@ -8,8 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchard_core.datasets.store.manifest import MANIFEST_NAME
-from orchard_core.datasets.store.partial import PARTIAL
+from orchard_core.datasets.store.manifest import MANIFEST_NAME, PARTIAL
 from orchard_core.errors import (
     ConfigError,
     CreditRefused,

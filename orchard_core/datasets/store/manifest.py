@@ -15,7 +15,7 @@ from orchard_core.types.base import Record
 from orchard_core.types.dataset import DATASET_VERSION
 
 MANIFEST_NAME = "manifest.json"
-DATA = "data"
+DATA, PARTIAL = "data", ".partial"
 _FILE = re.compile(r"data/[A-Za-z0-9_]+-\d{5,}-of-\d{5,}\.parquet")
 
 
@@ -160,7 +160,7 @@ def read_manifest(root: Path) -> Manifest:
 
 
 def _how(root: Path) -> str:
-    if (root / ".partial").is_dir():
+    if (root / PARTIAL).is_dir():
         return "it was not written to its end: start the command that wrote it again with --resume"
     return "orchard data mix makes one"
 

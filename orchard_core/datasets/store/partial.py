@@ -10,12 +10,11 @@ from typing import Self
 
 from pydantic import Field, ValidationError
 
-from orchard_core.datasets.store.manifest import DATA, MANIFEST_NAME
+from orchard_core.datasets.store.manifest import DATA, MANIFEST_NAME, PARTIAL
 from orchard_core.errors import ConfigError, DatasetCorrupt, DatasetExists, DatasetLocked, RunLocked
 from orchard_core.rollout.store.files import DiskFiles, Lock, write_whole
 from orchard_core.types.base import Record
 
-PARTIAL = ".partial"
 _STATE, _LOCK = "shards.json", "lock"
 
 
