@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,17 @@ async def test_forks_leave_no_snapshot_and_no_descriptor(sandbox: AgentSandbox, 
 
 def _descriptors() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+async def test_without_overlays_the_whole_root_is_copied(provider: LocalProvider) -> None:
+    await provider.capabilities()
+    assert provider._host is not None
+    provider._host = replace(provider._host, overlays=False)
+    async with await provider.create(SandboxSpec()) as sandbox:
+        await sandbox.exec("echo x > f; rm /etc/services")
+        (child,) = await sandbox.fork(1)
+    async with child:
+        seen = await child.exec(
+            "cat f; test -e /etc/services || echo gone; test -e /etc/passwd && echo there"
+        )
+        assert seen.stdout == b"x\ngone\nthere\n"

@@ -22,6 +22,13 @@ while True:
     os.pwrite(first, b"%012d" % number, 0)
     os.pwrite(second, b"%012d" % number, 0)
 """
+_NEST = """
+import os, time
+for _ in range(5):
+    os.fork()
+os.write(1, b"%d\\n" % os.getpid())
+time.sleep(1000)
+"""
 _JOBS = """
 set -m
 sleep 1000 &
@@ -77,9 +84,8 @@ async def test_what_its_user_stopped_stays_stopped(sandbox: AgentSandbox) -> Non
 
 
 def test_everything_below_a_process_stands_and_goes_on() -> None:
-    nest = "import os, time\nfor _ in range(5):\n    os.fork()\nos.write(1, b'%d\\n' % os.getpid())\ntime.sleep(1000)"
     root = subprocess.Popen(
-        [sys.executable, "-c", nest], stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", _NEST], stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     assert root.stdout is not None
     pids = [int(root.stdout.readline()) for _ in range(32)]

@@ -37,6 +37,17 @@ async def main():
         assert not (await sandbox.exec("touch /usr/bin/f")).ok
         hog = await sandbox.exec(["python3", "-c", "x = bytearray(900 << 20)"])
         assert not hog.ok
+    async with await provider.create(SandboxSpec()) as sandbox:
+        await sandbox.exec("echo x > f; ln f g; mkdir closed; echo s > closed/s; chmod 0 closed/s closed")
+        await sandbox.exec("echo t > /tmp/t; mkfifo p; rm /etc/services; rm -rf /etc/ssl; mkdir /etc/ssl")
+        await sandbox.exec("setsid sleep 1000 > /dev/null 2>&1 &")
+        saved = await sandbox.snapshot()
+        for copy in (*await sandbox.fork(2), await provider.create(SandboxSpec(), restore=saved)):
+            look = "cat f closed/s /tmp/t; ls -A /etc/ssl; test -e /etc/services || echo gone"
+            seen = await copy.exec("echo y >> g; " + look)
+            assert seen.stdout == b"x\\ny\\ns\\nt\\ngone\\n", seen.text
+            await copy.close()
+        await provider.discard(saved)
     for path in ("/usr/local/bin/tool", "/bin/tool", "/opt/../usr/tool"):
         try:
             await provider.create(SandboxSpec(files=(FileInput(path=path, content=b"x"),)))

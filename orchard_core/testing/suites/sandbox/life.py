@@ -87,7 +87,7 @@ class LifeSuite(SandboxSuiteBase):
         else:
             saved = await sandbox.snapshot()
             await sandbox.write(f"{place}/file", b"after")
-            async with await provider.create(sandbox.spec, restore=saved) as restored:
+            async with await provider.create(self.with_spec(), restore=saved) as restored:
                 where = await self.where(restored)
                 assert await restored.read_bytes(f"{where}/file") == b"before"
         await sandbox.write(f"{place}/file", b"forked")
