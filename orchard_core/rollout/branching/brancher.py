@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from orchard_core.errors import CreditRefused, SandboxError, SandboxUnsupported
@@ -62,6 +62,11 @@ class Brancher:
     def turns(self) -> int:
         """T: answers of the main conversation."""
         return len(self._recording.turns)
+
+    @property
+    def snapshots(self) -> Sequence[Snapshot]:
+        """What was saved and not yet given back."""
+        return tuple(self._taken)
 
     async def prepare(self, turns: Collection[int]) -> None:
         """Save the sandbox before these turns, in one pass, unless everything is to be done again.
