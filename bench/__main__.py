@@ -18,6 +18,8 @@ BENCHES = (
     "rollout",
     "store",
     "report",
+    "view",
+    "data_mix",
     "miniswe",
     "harnesses",
 )

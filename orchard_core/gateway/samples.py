@@ -23,7 +23,11 @@ def build_samples(trajectory: Trajectory) -> SampleSet:
 
     Raises RecordCorrupt when calls that others build on are missing.
     """
-    nodes = graph(trajectory)
+    return samples_of(trajectory, graph(trajectory))
+
+
+def samples_of(trajectory: Trajectory, nodes: Sequence[Node]) -> SampleSet:
+    """The same of a graph of the calls with known tokens, where the caller has it already."""
     if not nodes:
         return SampleSet(unusable=_why_none(trajectory))
     starts = [node for node in nodes if node.dropped is None and starts_thread(node)]

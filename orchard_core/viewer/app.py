@@ -144,7 +144,7 @@ class _Views:
         left, right = self._at(a), self._at(b)
         if left is None or right is None:
             return _absent()
-        traces = [found.trace(line, room=side()) for found, line in (left, right)]
+        traces = [found.trace(line, room=side(), samples=False) for found, line in (left, right)]
         view = compare(*traces)
         return pages.page("compare.html", left=left[1], right=right[1], traces=traces, view=view)
 

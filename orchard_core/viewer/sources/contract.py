@@ -55,8 +55,11 @@ class Source(Protocol):
     def lines(self) -> Lines:
         """Its rollouts or rows now."""
 
-    def trace(self, line: Line, *, first: int = 0, room: Room | None = None) -> Trace:
-        """One of them to read, from turn `first` on. Raises OrchardError."""
+    def trace(self, line: Line, *, first: int = 0, room: Room | None = None, samples: bool = True) -> Trace:
+        """One of them to read, from turn `first` on; without `samples` what they cost is spared.
+
+        Raises OrchardError.
+        """
 
     def piece(self, line: Line, ref: str) -> Piece | None:
         """A whole piece that a page shows in part; None: there is no such. Raises OrchardError."""

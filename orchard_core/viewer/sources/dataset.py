@@ -120,7 +120,7 @@ class DatasetSource:
             self._rows.move_to_end(place)
             return self._rows[place]
 
-    def trace(self, line: Line, *, first: int = 0, room: Room | None = None) -> Trace:
+    def trace(self, line: Line, *, first: int = 0, room: Room | None = None, samples: bool = True) -> Trace:
         """See Source."""
         return row_trace(self.row(line.number), first=first, room=room)
 

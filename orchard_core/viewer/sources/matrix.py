@@ -107,9 +107,9 @@ class MatrixSource:
         number = int(line.source.partition(".")[2]) - 1
         return self._runs[self._plan.cells[number].key]
 
-    def trace(self, line: Line, *, first: int = 0, room: Room | None = None) -> Trace:
+    def trace(self, line: Line, *, first: int = 0, room: Room | None = None, samples: bool = True) -> Trace:
         """See Source."""
-        return self.run_of(line).trace(line, first=first, room=room)
+        return self.run_of(line).trace(line, first=first, room=room, samples=samples)
 
     def piece(self, line: Line, ref: str) -> Piece | None:
         """See Source."""

@@ -138,9 +138,11 @@ class RunSource:
                 self._attempts = (stamp, counted)
             return self._attempts[1]
 
-    def trace(self, line: Line, *, first: int = 0, room: Room | None = None) -> Trace:
+    def trace(self, line: Line, *, first: int = 0, room: Room | None = None, samples: bool = True) -> Trace:
         """See Source."""
-        return rollout_trace(self.read(line.id), self._credits.of(line.id), first=first, room=room)
+        return rollout_trace(
+            self.read(line.id), self._credits.of(line.id), first=first, room=room, samples=samples
+        )
 
     def piece(self, line: Line, ref: str) -> Piece | None:
         """See Source."""
@@ -171,7 +173,7 @@ class RunSource:
                 self._rollouts.move_to_end(place)
                 return self._rollouts[place]
         self._check_size(entry)
-        made = ReadRollout.of(self._run.load(entry))
+        made = ReadRollout(self._run.load(entry))
         if entry.length < _KEPT_BYTES // _KEPT:
             with self._lock:
                 self._rollouts[place] = made

@@ -66,3 +66,19 @@ def _with_last(trajectory: Trajectory, places: list[Place]) -> list[Place]:
             place.after = place.after or trajectory.last_observations
             break
     return places
+
+
+def main_calls(places: Sequence[Place]) -> Sequence[int]:
+    """Numbers of the calls of the longest conversation, as far as the messages tell; the first of equals."""
+    lengths: dict[int, int] = {}
+    before: dict[int, int | None] = {}
+    for place in places:
+        if place.call.response is not None:
+            lengths[place.call.index] = lengths.get(place.follows if place.follows is not None else -1, 0) + 1
+            before[place.call.index] = place.follows
+    at: int | None = max(lengths, key=lengths.__getitem__, default=None)
+    chain: list[int] = []
+    while at is not None and at in before:
+        chain.append(at)
+        at = before[at]
+    return chain[::-1]

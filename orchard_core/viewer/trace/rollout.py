@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from orchard_core.errors import RecordCorrupt
 from orchard_core.evals.html import words
@@ -16,7 +17,7 @@ from orchard_core.viewer.pieces import Piece, pieces
 from orchard_core.viewer.trace.curves import credit_curve
 from orchard_core.viewer.trace.cutting import MESSAGES, Room, left_out
 from orchard_core.viewer.trace.facts import artifacts, call_facts, problems, provenance, rollout_facts
-from orchard_core.viewer.trace.layout import Place, layout
+from orchard_core.viewer.trace.layout import Place, layout, main_calls
 from orchard_core.viewer.trace.parts import Curve, Said, Shown, ThreadView, Trace, TurnView
 from orchard_core.viewer.trace.tools import tools_of
 
@@ -26,40 +27,42 @@ _MOST_CALLS, _MOST_LISTED = 1_500, 1_200_000
 """Calls, and messages listed over all calls, up to which threads and samples are worked out on demand."""
 
 
-@dataclass(slots=True, kw_only=True)
 class ReadRollout:
     """A record and what was worked out of it once."""
 
-    rollout: Rollout
-    """The record."""
-    places: list[Place] = field(default_factory=list)
-    """One a call."""
-    report: SampleReport | None = None
-    """None: it has too many calls, or calls are missing."""
+    def __init__(self, rollout: Rollout) -> None:
+        self.rollout = rollout
+        """The record."""
+        self.places: Sequence[Place] = layout(rollout.trajectory)
+        """One a call."""
 
-    @classmethod
-    def of(cls, rollout: Rollout) -> ReadRollout:
-        """Work it out."""
-        places = layout(rollout.trajectory)
-        listed = sum(place.kept + len(place.before) + 2 for place in places)
-        report = None
-        if len(places) <= _MOST_CALLS and listed <= _MOST_LISTED:
-            try:
-                report = build_sample_report(rollout.trajectory)
-            except RecordCorrupt:
-                report = None
-        return cls(rollout=rollout, places=places, report=report)
+    @cached_property
+    def report(self) -> SampleReport | None:
+        """Threads and samples; None: it has too many calls, or calls are missing. The costly part."""
+        listed = sum(place.kept + len(place.before) + 2 for place in self.places)
+        if len(self.places) > _MOST_CALLS or listed > _MOST_LISTED:
+            return None
+        try:
+            return build_sample_report(self.rollout.trajectory)
+        except RecordCorrupt:
+            return None
 
 
 def rollout_trace(
-    read: ReadRollout, assigned: Mapping[str, Credit | str], *, first: int = 0, room: Room | None = None
+    read: ReadRollout,
+    assigned: Mapping[str, Credit | str],
+    *,
+    first: int = 0,
+    room: Room | None = None,
+    samples: bool = True,
 ) -> Trace:
-    """The page of its turns from `first` on."""
+    """The page of its turns from `first` on; without `samples` their threads are told by the messages alone."""
     rollout, room = read.rollout, room or Room()
-    main = read.report.threads[0].calls if read.report and read.report.threads else ()
-    anchors = main or tuple(place.call.index for place in read.places if place.call.response)
-    curves = tuple(credit_curve(name, credit, anchors) for name, credit in assigned.items())
-    reader = _Reader(read=read, room=room, curve=next((c for c in curves if not c.error), None))
+    report = read.report if samples else None
+    main = report.threads[0].calls if report and report.threads else main_calls(read.places)
+    curves = tuple(credit_curve(name, credit, main) for name, credit in assigned.items())
+    curve = next((c for c in curves if not c.error), None)
+    reader = _Reader(read=read, report=report, main=main, room=room, curve=curve)
     shown = read.places[first : first + PAGE]
     return Trace(
         facts=rollout_facts(rollout),
@@ -70,8 +73,8 @@ def rollout_trace(
         error=_error(rollout, room),
         tools=tools_of(rollout.trajectory),
         curves=curves,
-        threads=tuple(_threads(read.report)),
-        samples=_samples(read.report),
+        threads=tuple(_threads(report)),
+        samples=_samples(report) if samples else "",
         verdict=tuple(_verdict(rollout, room)),
         artifacts=artifacts(rollout),
         provenance=provenance(rollout),
@@ -97,18 +100,16 @@ class _Reader:
     """Makes the turns of one page."""
 
     read: ReadRollout
+    report: SampleReport | None
+    main: Sequence[int]
     room: Room
     curve: Curve | None
     steps: dict[int, int] = field(init=False)
     told: dict[int, CallPlace] = field(init=False)
 
     def __post_init__(self) -> None:
-        report = self.read.report
-        main = report.threads[0].calls if report and report.threads else ()
-        if not main:
-            main = tuple(place.call.index for place in self.read.places if place.call.response)
-        self.steps = {call: step for step, call in enumerate(main)}
-        self.told = {place.call: place for place in report.calls} if report else {}
+        self.steps = {call: step for step, call in enumerate(self.main)}
+        self.told = {place.call: place for place in self.report.calls} if self.report else {}
 
     def turn(self, place: Place) -> TurnView:
         """One call."""
@@ -123,7 +124,7 @@ class _Reader:
             answer=next(iter(answer), None),
             after=self._said(place.after),
             facts=call_facts(call),
-            thread=_thread(self.read.report, told),
+            thread=_thread(self.report, told),
             notes=tuple(_notes(place, told)),
             problems=tuple(problems(call)),
             sampled=len(call.completion_tokens or ()),
@@ -239,10 +240,3 @@ def _verdict(rollout: Rollout, room: Room) -> Iterable[tuple[str, Shown]]:
     for ref, head in _HEADS.items():
         if texts[ref]:
             yield head, room.show(Piece(kind="text", text=texts[ref]), ref)
-
-
-def main_calls(read: ReadRollout) -> Sequence[int]:
-    """Numbers of the calls of its main conversation."""
-    if read.report and read.report.threads:
-        return read.report.threads[0].calls
-    return [place.call.index for place in read.places if place.call.response]
