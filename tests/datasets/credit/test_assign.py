@@ -171,6 +171,8 @@ async def test_stopping_keeps_what_is_done_and_cancels_the_rest(tmp_path: Path) 
     estimator = Rising(pause=asyncio.Event())
     credits_of = work_on(run, estimator, concurrency=3).credits()
     await anext(credits_of)
+    while len(estimator.asked) < 3:
+        await asyncio.sleep(0.01)
     await credits_of.aclose()
     assert len(open_credits(run / "credit" / "c")) == 1
     assert len(estimator.cancelled) == 2
