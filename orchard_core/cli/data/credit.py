@@ -51,7 +51,7 @@ def credit(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
             rules=rules_of(epsilon=epsilon, interpolation=interpolation, end=end, merge=merge),
             threshold=threshold, reuse=reuse, context_tokens=context_tokens, template=template,
             judge=judge or "", judge_options=judge_options(judge_option, base_url),
-            judge_params=key_values(param or (), "--param"), options=key_values(option or (), "--option"),
+            judge_params=key_values(param or (), "--param"), options=branch_options(option, max_rollouts),
             concurrency=concurrency, max_cost=max_cost, retry_failed=retry_failed, agreed=yes,
             dry_run=dry_run, plain=plain, as_json=as_json,
         )
