@@ -17,6 +17,7 @@ from orchard_core.cli.exits import Exit
 from orchard_core.cli.interrupt import cancelling, run_async
 from orchard_core.cli.output import err, out, print_json
 from orchard_core.datasets.credit.assign import Assignment, AssignOptions
+from orchard_core.datasets.credit.branch.estimator import BranchEstimator
 from orchard_core.datasets.credit.judge.template import template
 from orchard_core.datasets.credit.store import holds_credits, open_credits
 from orchard_core.datasets.credit.summary import CreditSummary
@@ -55,7 +56,10 @@ def _credits(asked: Asked) -> Iterator[Credit]:
 def _worked(asked: Asked, found: Survey) -> tuple[bool, Exit]:
     """Whether it ended at the bound of cost, and the exit code of the signal that stopped it."""
     progress = CreditProgress(
-        planned=found.resolved + found.unresolved, before=found.done, expected_usd=found.plan.cost_usd
+        planned=found.resolved + found.unresolved,
+        before=found.done,
+        expected_usd=found.plan.cost_usd,
+        expected_rollouts=found.plan.rollouts,
     )
     display = make_display(
         f"credit by {asked.flags.estimator} · {asked.flags.path}", progress, plain=asked.flags.plain
@@ -77,6 +81,8 @@ async def _work(asked: Asked, found: Survey, display: CreditDisplay) -> bool:
             threshold=flags.threshold,
             options=options,
         )
+        if isinstance(estimator, BranchEstimator):
+            estimator.on_branch = lambda _branch: display.add_rollout()
         display.begin()
         try:
             async with aclosing(work.credits()) as credits_done:

@@ -35,6 +35,10 @@ class CreditProgress:
     """Some cost is unknown."""
     expected_usd: float | None = None
     """US dollars that it was expected to take in all; None: unknown."""
+    measured: int = 0
+    """Continuations run by this start."""
+    expected_rollouts: int = 0
+    """Continuations that it was expected to take."""
 
     def add(self, credit: Credit) -> None:
         """Take in one credit."""

@@ -42,6 +42,11 @@ class CreditDisplay:
             progress.add(credit)
             progress.cost_usd, progress.unpriced = cost_usd, unpriced
 
+    def add_rollout(self) -> None:
+        """One more continuation was run."""
+        with self._shown.change() as progress:
+            progress.measured += 1
+
     def end(self) -> None:
         """The work has ended."""
         with self._shown.change() as progress:
@@ -78,6 +83,8 @@ def figures(progress: CreditProgress) -> list[str]:
         parts.append(f"kept {progress.kept / progress.turns:.0%} of answers")
     if progress.failed:
         parts.append(f"failed {progress.failed}")
+    if progress.measured:
+        parts.append(f"measured with {progress.measured} of about {progress.expected_rollouts} rollouts")
     cost = money(progress.cost_usd, partial=progress.unpriced)
     parts.append(f"{cost} of about {money(progress.expected_usd)}" if progress.expected_usd else cost)
     return parts

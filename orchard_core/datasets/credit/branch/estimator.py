@@ -45,7 +45,8 @@ class BranchEstimator:
         self._rules = rules
         self._runs = RunOpener(open_parts)
         self._slots = asyncio.Semaphore(concurrency)
-        self._on_branch = on_branch
+        self.on_branch = on_branch
+        """Told of each continuation once it is durable."""
         self._logs: dict[Path, BranchLog] = {}
 
     @property
@@ -93,7 +94,7 @@ class BranchEstimator:
                 self._options,
                 slots=self._slots,
                 log=self._log(item.directory or root / "credit" / NAME),
-                on_branch=self._on_branch,
+                on_branch=self.on_branch,
             )
             await measuring.run()
         return self._credit(item, measuring)
