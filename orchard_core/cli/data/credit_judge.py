@@ -35,7 +35,9 @@ def judge_settings(flags: CreditFlags) -> JudgeSettings:
             hint="--judge MODEL, such as openai:NAME; --judge self asks each trajectory's own model",
         )
     if flags.options:
-        raise ConfigError("--option belongs to --estimator branch", hint="a judge's are --judge-option")
+        raise ConfigError(
+            "--option and --max-rollouts belong to --estimator branch", hint="a judge's are --judge-option"
+        )
     try:
         return JudgeSettings(
             judge=flags.judge,

@@ -289,7 +289,8 @@ async def test_the_prompt_is_shown_with_its_number_and_hash(orchard: Orchard) ->
         (("r", "--judge", "oracle", "--out", "elsewhere"), "leave --out away"),
         (("r", "--judge", "oracle", "--template", "9"), "no judge's prompt 9"),
         (("r", "--judge", "openai:m", "--judge-option", "api_key=sk-1"), "environment"),
-        (("r", "--judge", "oracle", "--option", "k=3"), "--option belongs to --estimator branch"),
+        (("r", "--judge", "oracle", "--option", "k=3"), "belong to --estimator branch"),
+        (("r", "--judge", "oracle", "--max-rollouts", "5"), "belong to --estimator branch"),
     ],
 )
 async def test_what_cannot_be_is_refused_before_anything_starts(
