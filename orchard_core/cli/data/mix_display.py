@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from orchard_core.cli.display.shown import Shown, View, wants_live
@@ -59,11 +59,9 @@ class MixProgress:
 
     def words(self) -> str:
         """What is done, and how many rows of it."""
-        going = self.going
+        going, doing = self.going, _DOING[self.going.stage]
         of = f" of {going.of:,}" if going.of else ""
-        return (
-            f"{_DOING[going.stage]}: {going.rows:,}{of} rows" if going.rows else f"{_DOING[going.stage]} ..."
-        )
+        return f"{doing}: {going.rows:,}{of} rows" if going.rows else f"{doing} ..."
 
 
 class _PlainView:
@@ -94,11 +92,14 @@ def display(title: str, *, plain: bool) -> Iterator[Watch]:
     view: View[MixProgress] = _live(title) if wants_live(plain=plain) else _PlainView(title)
     shown = Shown(view, MixProgress())
 
-    def watch(going: Going) -> None:
-        with shown.change() as progress:
-            progress.hear(going)
+    with ExitStack() as stack:
 
-    with shown.showing():
+        def watch(going: Going) -> None:
+            with shown.change() as progress:
+                if progress.first is None:  # the display's thread begins when the mix's processes have
+                    stack.enter_context(shown.showing())
+                progress.hear(going)
+
         yield watch
 
 

@@ -57,9 +57,12 @@ def mix(
     recipe = with_names(recipe)
     for source in recipe.sources:
         kind_of(source)
-    with mix_directory(Path(out), resolved(recipe)) as directory:
+    with (
+        pool(_workers(workers, recipe)) as held,
+        mix_directory(Path(out), resolved(recipe)) as directory,
+    ):
         if not directory.done:
-            _make(recipe, directory, text, workers, watch)
+            _make(recipe, directory, text, held, watch)
         manifest = read_manifest(directory.root)
         directory.clear()
     return manifest
@@ -70,7 +73,7 @@ def dry_mix(recipe: MixRecipe, *, workers: int = 0, watch: Watch = lambda _: Non
     recipe = with_names(recipe)
     with tempfile.TemporaryDirectory(prefix="orchard-mix-") as work:
         jobs = _jobs(recipe, Path(work), keep=False)
-        with pool(_workers(workers, jobs)) as held:
+        with pool(_workers(workers, recipe)) as held:
             _read(jobs, held, watch)
         return outcome(recipe, jobs, make_plan(Path(work), recipe, jobs))
 
@@ -80,23 +83,22 @@ def with_names(recipe: MixRecipe) -> MixRecipe:
     return recipe.model_copy(update={"sources": tuple(named_sources(recipe))})
 
 
-def _make(recipe: MixRecipe, directory: MixDirectory, text: str, workers: int, watch: Watch) -> None:
+def _make(recipe: MixRecipe, directory: MixDirectory, text: str, held: Pool, watch: Watch) -> None:
     from orchard_core.datasets.store.writer import DatasetWriter
 
     jobs = _jobs(recipe, directory.work, keep=True)
-    with pool(_workers(workers, jobs)) as held:
-        _read(jobs, held, watch)
-        watch(Going(stage="plan"))
-        plan = make_plan(directory.work, recipe, jobs)
-        told = outcome(recipe, jobs, plan)
-        if not told.rows:
-            raise NothingLeft(
-                f"nothing is left of {sum(source.read for source in told.sources)} rows: {_dropped(told)}",
-                hint="loosen the filters or the shares; --dry-run shows examples",
-            )
-        with DatasetWriter(directory.root, plan=digest_of(recipe), resume=True) as writer:
-            _write(writer, directory.work, recipe, plan, held, watch)
-            writer.finish(made(recipe, text, told))
+    _read(jobs, held, watch)
+    watch(Going(stage="plan"))
+    plan = make_plan(directory.work, recipe, jobs)
+    told = outcome(recipe, jobs, plan)
+    if not told.rows:
+        raise NothingLeft(
+            f"nothing is left of {sum(source.read for source in told.sources)} rows: {_dropped(told)}",
+            hint="loosen the filters or the shares; --dry-run shows examples",
+        )
+    with DatasetWriter(directory.root, plan=digest_of(recipe), resume=True) as writer:
+        _write(writer, directory.work, recipe, plan, held, watch)
+        writer.finish(made(recipe, text, told))
 
 
 def _write(
@@ -146,11 +148,11 @@ def _read(jobs: Sequence[Scan], held: Pool, watch: Watch) -> None:
         pass
 
 
-def _workers(asked: int, jobs: Sequence[Scan]) -> int:
+def _workers(asked: int, recipe: MixRecipe) -> int:
     """How many processes."""
     if asked:
         return asked
-    if sum(_size(job.path) for job in jobs) < SMALL_BYTES:
+    if sum(_size(Path(source.path)) for source in recipe.sources) < SMALL_BYTES:
         return 1
     return min(4, len(os.sched_getaffinity(0)))
 
