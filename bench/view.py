@@ -3,10 +3,10 @@
     python bench/view.py [--tasks 250] [--repeat 9] [--json]
 
 A matrix of 5 harnesses by 2 models, 250 tasks, 4 attempts, written by the real store, and beside it a run
-whose rollouts have 60 turns and 64,000 tokens with log-probabilities. The pages are served as the command does
-it and asked for over HTTP. Each figure is the median; each long rollout is read for the first time. Floors:
-`json.loads` of each line of the same journals, which is the least that a list of them costs that keeps nothing,
-and unpacking and `json.loads` of the same record.
+whose rollouts have 60 turns and 64,000 tokens with log-probabilities. The pages are served as the command
+does it and asked for over HTTP. Each figure is the median; each long rollout is read for the first time.
+Floors: `json.loads` of each line of the same journals, which is the least that a list of them costs that
+keeps nothing, and unpacking and `json.loads` of the same record.
 """
 
 from __future__ import annotations

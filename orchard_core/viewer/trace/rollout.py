@@ -56,7 +56,7 @@ def rollout_trace(
     room: Room | None = None,
     samples: bool = True,
 ) -> Trace:
-    """The page of its turns from `first` on; without `samples` their threads are told by the messages alone."""
+    """The page of its turns from `first` on; without `samples`, threads are told by messages alone."""
     rollout, room = read.rollout, room or Room()
     report = read.report if samples else None
     main = report.threads[0].calls if report and report.threads else main_calls(read.places)
