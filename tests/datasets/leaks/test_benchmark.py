@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from orchard_core import DatasetWriter
 from orchard_core.datasets.leaks.benchmark import read_benchmark
 from orchard_core.errors import ConfigError, DatasetCorrupt
+
+from ..making import make_row
 
 
 def written(path: Path, text: str | bytes) -> str:
@@ -58,3 +61,31 @@ def test_a_name_that_nothing_has_is_refused_with_what_may_be_named() -> None:
 def test_a_benchmark_without_a_task_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has no task"):
         read_benchmark(written(tmp_path / "b.txt", "\n \n"))
+
+
+def test_a_dataset_is_the_tasks_of_its_rows_each_once(tmp_path: Path) -> None:
+    with DatasetWriter(tmp_path / "set") as writer:
+        for number in range(3):
+            writer.write(make_row(number, task=f"t{number // 2}", task_text="Do it", taskset="mine"))
+        writer.finish()
+    read = read_benchmark(str(tmp_path / "set"))
+    assert {(task.taskset, task.task, task.text) for task in read.tasks} == {
+        ("mine", "t0", "Do it"),
+        ("mine", "t1", "Do it"),
+    }
+    assert read.notes == ()
+
+
+def test_a_json_lines_file_of_conversations_is_read_as_rows(tmp_path: Path) -> None:
+    line = json.dumps(
+        {"messages": [{"role": "user", "content": "Mend the gate"}, {"role": "assistant", "content": "Done"}]}
+    )
+    read = read_benchmark(written(tmp_path / "rows.jsonl", line + "\n"))
+    assert [task.text for task in read.tasks] == ["Mend the gate"]
+
+
+def test_a_benchmark_that_tells_no_instruction_says_so(tmp_path: Path) -> None:
+    with DatasetWriter(tmp_path / "set") as writer:
+        writer.write(make_row(0, task_text=""))
+        writer.finish()
+    assert "checked by id alone" in read_benchmark(str(tmp_path / "set")).notes[0]
