@@ -8,7 +8,7 @@ beginning with another thread, the answers in that beginning have mask 0. Side c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,9 @@ from pydantic import JsonValue
 from orchard_core.datasets.rows_chat import Chat, spoken
 from orchard_core.datasets.rows_size import token_count
 from orchard_core.datasets.rows_tokens import recorded_tokens
-from orchard_core.gateway.expand import prompts
 from orchard_core.gateway.kinds import kind_of
 from orchard_core.gateway.labels import label_threads
-from orchard_core.gateway.samples import build_samples
+from orchard_core.gateway.samples import build_samples, samples_of
 from orchard_core.gateway.threads import Node, graph, starts_thread, thread_of
 from orchard_core.rollout.text import storable
 from orchard_core.types.dataset import DatasetRow
@@ -42,9 +41,13 @@ def rollout_rows(
     RecordCorrupt when calls that others build on are missing.
     """
     told = _Threads.of(rollout.trajectory)
-    common = _common(rollout, run)
+    common, provenance = _common(rollout), _provenance(rollout, run)
     chat = Chat(rollout.trajectory)
-    return [_row(rollout, chat, told, thread, common) for thread in told.threads if thread.label in threads]
+    return [
+        _row(rollout, chat, told, thread, provenance).model_copy(update=common)
+        for thread in told.threads
+        if thread.label in threads
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +88,20 @@ class _Threads:
             )
             for number, start in enumerate(starts, first)
         ]
-        known = any(call.completion_tokens for call in trajectory.calls)
-        samples = build_samples(trajectory).samples if known else ()
+        samples = _samples(trajectory, nodes)
         return cls(
             threads=threads,
             samples={sample.calls: sample for sample in samples},
-            prompt_sizes={index: len(ids) for index, ids in prompts(trajectory).items()} if samples else {},
+            prompt_sizes={node.index: len(node.prompt) for node in nodes},
         )
+
+
+def _samples(trajectory: Trajectory, nodes: Sequence[Node]) -> Sequence[TrainingSample]:
+    """The graph is the costly part of a long rollout: with every call's tokens known both are the same."""
+    if all(node.spelled for node in nodes):
+        return samples_of(trajectory, nodes).samples
+    known = any(call.completion_tokens for call in trajectory.calls)
+    return build_samples(trajectory).samples if known else ()
 
 
 def _kind(trajectory: Trajectory, start: Node, label: SampleLabel, nodes: Sequence[Node]) -> str:
@@ -99,7 +109,10 @@ def _kind(trajectory: Trajectory, start: Node, label: SampleLabel, nodes: Sequen
     return kind_of(trajectory, start, label, earlier)[0].value
 
 
-def _row(rollout: Rollout, chat: Chat, told: _Threads, thread: _Thread, common: dict[str, Any]) -> DatasetRow:
+def _row(
+    rollout: Rollout, chat: Chat, told: _Threads, thread: _Thread, provenance: Mapping[str, JsonValue]
+) -> DatasetRow:
+    """What is the thread's own."""
     said = spoken(chat, thread.nodes)
     tools = chat.tools(thread.nodes)
     calls = tuple(node.index for node in thread.nodes)
@@ -108,11 +121,8 @@ def _row(rollout: Rollout, chat: Chat, told: _Threads, thread: _Thread, common: 
     tokens = recorded_tokens(told.samples.get(calls), told.prompt_sizes, places)
     texts = [message.text for message in said]
     count, exact = token_count(thread.nodes[-1].call, tokens, texts, tools)
-    provenance: dict[str, JsonValue] = {**_provenance(rollout), "kind": thread.kind, "calls": list(calls)}
-    if common["run"]:
-        provenance["run"] = str(common["run"])
-    fields = {key: value for key, value in common.items() if key != "run"}
     return DatasetRow.model_construct(
+        rollout=rollout.id,
         id=rollout.id if thread.number == 0 else f"{rollout.id}#{thread.number}",
         label=thread.label,
         messages=f"[{','.join(texts)}]",
@@ -122,18 +132,15 @@ def _row(rollout: Rollout, chat: Chat, told: _Threads, thread: _Thread, common: 
         token_count=count,
         token_count_exact=exact,
         turns=sum(message.role == "assistant" for message in said),
-        provenance=provenance,
+        provenance={**provenance, "kind": thread.kind, "calls": list(calls)},
         metadata=_metadata(rollout, chat, thread),
-        **fields,
     )
 
 
-def _common(rollout: Rollout, run: str) -> dict[str, Any]:
+def _common(rollout: Rollout) -> dict[str, Any]:
     """What all rows of a rollout share."""
     task = rollout.task
     return {
-        "rollout": rollout.id,
-        "run": storable(run),
         "harness": rollout.harness,
         "model": rollout.model,
         "taskset": task.taskset,
@@ -148,10 +155,11 @@ def _common(rollout: Rollout, run: str) -> dict[str, Any]:
     }
 
 
-def _provenance(rollout: Rollout) -> dict[str, JsonValue]:
-    """Versions, digests and when."""
+def _provenance(rollout: Rollout, run: str) -> dict[str, JsonValue]:
+    """The run, versions, digests and when."""
     told = rollout.provenance
     return {
+        **({"run": storable(run)} if run else {}),
         "orchard": told.orchard,
         "harness": told.harness,
         "model": told.model,
