@@ -75,7 +75,7 @@ class Verifier:
         """The dataset's directory."""
         self._deep = deep
         self._leaks = leaks
-        self._leaking: dict[TaskKey, str] = {}
+        self._leaking: dict[tuple[TaskKey, int], str] = {}
         self._faults: list[Fault] = []
         self._more = 0
         self._rows = 0
@@ -192,13 +192,15 @@ class Verifier:
             self._say(shard.file, place, field, message)
 
     def _leak(self, row: RowFacts | DatasetRow, task: TaskText) -> str:
-        """What benchmark task a row gives away; empty: none. Each task is looked at once."""
+        """What benchmark task a row gives away; empty: none. Each task is looked at once; rows of one id with
+        other texts, as where ids are but numbers, are other tasks."""
         if self._leaks is None:
             return ""
-        if task.key not in self._leaking:
+        known = task.key, hash(task.text)
+        if known not in self._leaking:
             leak = self._leaks.task(task)
-            self._leaking[task.key] = _leaked(leak) if leak else ""
-        found = self._leaking[task.key]
+            self._leaking[known] = _leaked(leak) if leak else ""
+        found = self._leaking[known]
         if not found and self._leaks.settings.conversations and isinstance(row, DatasetRow):
             leak = self._leaks.conversation(row)
             return _leaked(leak) if leak else ""
