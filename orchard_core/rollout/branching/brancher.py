@@ -18,9 +18,13 @@ from orchard_core.rollout.branching.world import LoggedProvider, LoggedTaskSet
 from orchard_core.rollout.grading import VERIFIED
 from orchard_core.rollout.identity import digest
 from orchard_core.rollout.parts import RolloutParts
+from orchard_core.rollout.text import excerpt
 from orchard_core.types.model import Usage
 from orchard_core.types.rollout import Attribution, Rollout
 from orchard_core.types.sandbox import Snapshot
+
+REASON_CHARS = 500
+"""A longer reason is cut."""
 
 
 def branch_seed(seed: int, *, rollout: str, turn: int, number: int) -> int:
@@ -143,7 +147,8 @@ class Brancher:
 
     def _judged(self, branch: Branch, replay: Replay, ended: Rollout | None) -> Branch:
         if ended is None or replay.difference:
-            return branch.model_copy(update={"invalid": replay.difference or "it was given up"})
+            why = replay.difference or "it was given up"
+            return branch.model_copy(update={"invalid": excerpt(why, REASON_CHARS)})
         own = [
             call
             for call in ended.trajectory.calls
@@ -157,7 +162,7 @@ class Brancher:
         return branch.model_copy(
             update={
                 "reward": reward,
-                "invalid": invalid,
+                "invalid": excerpt(invalid, REASON_CHARS),
                 "outcome": ended.outcome,
                 "attribution": ended.attribution,
                 "answers": sum(call.response is not None for call in own),

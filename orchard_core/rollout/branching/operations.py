@@ -102,14 +102,14 @@ class OperationLog(Protocol):
 class Recorder:
     """Does everything, and keeps what came of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, kept_bytes: int = KEPT_BYTES) -> None:
         self.operations: list[Operation] = []
         """In the order they were begun."""
         self.in_flight = 0
         """Operations that are not over."""
         self.lost = ""
         """Why a state from now on cannot be restored; empty: it can."""
-        self._left = KEPT_BYTES
+        self._kept_bytes = self._left = kept_bytes
 
     async def once(self, doing: Doing, live: Callable[[], Awaitable[T]]) -> T:
         """See OperationLog."""
@@ -149,6 +149,8 @@ class Recorder:
         except Exception as error:
             operation.error = error
             raise
+        except GeneratorExit:  # the reader had enough, as it will again
+            raise
         except BaseException:
             self.beyond(f"{doing} was cut off")
             raise
@@ -162,7 +164,7 @@ class Recorder:
         elif isinstance(result, bytes):
             self._left -= len(result)
         if self._left < 0:
-            self.beyond(f"its operations gave more than {KEPT_BYTES >> 20} MiB")
+            self.beyond(f"its operations gave more than {self._kept_bytes:,} bytes")
 
 
 class Answerer:

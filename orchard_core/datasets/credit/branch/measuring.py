@@ -90,7 +90,7 @@ class Measuring:
             branch = await self._brancher.branch(turn, number)
         self._log.add(branch)
         self._on_branch(branch)
-        return branch
+        return branch.model_copy(update={"record": None})
 
     async def _ready(self) -> None:
         """Save the states once, when the first continuation needs them."""
