@@ -74,7 +74,8 @@ def faults(
     for place, message in enumerate(messages):
         if message.get("role") == "assistant":
             after_answer = True
-            for name, arguments in _calls(message.get("tool_calls")):
+            calls = message.get("tool_calls")
+            for name, arguments in _calls(calls) if calls else ():
                 if name not in names and not undefined:
                     undefined = f"message {place} calls {name!r}, which its tools do not define"
                 if not unparsable and not is_object(arguments):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from orchard_core.datasets.mix.filters import Drop
 from orchard_core.datasets.mix.judging import Verdict
 from orchard_core.datasets.mix.recipe import Leaks
+from orchard_core.errors import DatasetError
 from orchard_core.types.dataset import DatasetRow
 
 _HELD = 100_000
@@ -21,10 +22,11 @@ class Leaking:
 
         settings = LeakSettings(**leaks.model_dump(include=set(LeakSettings.model_fields)))
         self._check = LeakCheck.against(*leaks.against, settings=settings)
+        self._refuse = leaks.action == "refuse"
         self._known: dict[tuple[str, str, str], str] = {}
 
     def __call__(self, row: DatasetRow) -> Verdict | None:
-        """None: it is none of the benchmarks'."""
+        """None: it is none of the benchmarks'. Raises DatasetError where the recipe refuses such rows."""
         from orchard_core.datasets.similar.tasks import task_of
 
         key = (row.taskset, row.task, row.task_text)
@@ -36,4 +38,9 @@ class Leaking:
         why = self._known[key]
         if not why and self._check.settings.conversations and (leak := self._check.conversation(row)):
             why = f"its messages hold task {leak.benchmark_task!r} of {leak.benchmark}"
+        if why and self._refuse:
+            raise DatasetError(
+                f"row {row.id} leaks: {why}",
+                hint="leave its source or task out by `where`, or let `leaks.action` be `drop`",
+            )
         return Verdict(drop=Drop.LEAKS, why=why) if why else None

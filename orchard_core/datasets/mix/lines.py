@@ -7,6 +7,7 @@ filters; any other goes the format's own way. Where bad rows are skipped, only t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,8 @@ from orchard_core.formats.unpacked import head
 from orchard_core.types.dataset import DatasetRow
 
 _BOM = b"\xef\xbb\xbf"
-_BUFFER = 1 << 20
+_BLANK = b" \t\r\n"
+_BUFFER = 4 << 20
 
 
 class ReadRow(NamedTuple):
@@ -47,7 +49,7 @@ class BadRow(NamedTuple):
 def is_lines(path: Path) -> bool:
     """Whether every file there is plain JSON lines, nothing packed."""
     files = table_files(path)
-    return bool(files) and all(head(file, 64).lstrip(_BOM + b" \t\r\n")[:1] == b"{" for file in files)
+    return bool(files) and all(head(file, 64).lstrip(_BOM + _BLANK)[:1] == b"{" for file in files)
 
 
 def line_rows(path: Path, *, skip_bad: bool) -> Iterator[ReadRow | BadRow]:
@@ -66,32 +68,60 @@ def line_rows(path: Path, *, skip_bad: bool) -> Iterator[ReadRow | BadRow]:
                 yield BadRow(f"{file.relative_to(root)}:{number}", error.message)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    """Lines that are not blank. Raises DatasetCorrupt for one that is too long to be a row."""
-    with path.open("rb", buffering=_BUFFER) as file:
+def _lines(path: Path) -> Iterator[memoryview]:
+    """Lines that are not blank, each to be used before the next one is asked for. Raises DatasetCorrupt for
+    one that is too long to be a row."""
+    with path.open("rb", buffering=0) as file:
         number = 0
-        while line := file.readline(ROW_BYTES + 1):
+        for line in _split(file):
             if len(line) > ROW_BYTES:
                 raise DatasetCorrupt(
                     f"this row has more than {ROW_BYTES // MIB} MiB", path=str(path), row=number,
                     hint="take it out of the file",
                 )  # fmt: skip
-            line = (line.removeprefix(_BOM) if number == 0 else line).strip(b" \t\r\n")
-            if line:
-                yield line
+            told = line[3:] if number == 0 and line[:3] == _BOM else line
+            if bytes(told[:64]).strip(_BLANK) or bytes(told).strip(_BLANK):
+                yield told
                 number += 1
 
 
-def _row(line: bytes, place: str, split: str) -> ReadRow:
+def _split(file: FileIO) -> Iterator[memoryview]:
+    """Lines without their ends, out of one buffer that is used again and again: new memory for each line
+    costs more than reading it. One longer than a row may be comes cut."""
+    held, start, end = bytearray(_BUFFER), 0, 0
+    while True:
+        stop = held.find(b"\n", start, end)
+        if stop >= 0:
+            yield memoryview(held)[start:stop]
+            start = stop + 1
+            continue
+        if end - start > ROW_BYTES:
+            yield memoryview(held)[start:end]
+            return
+        rest = held[start:end]
+        if len(rest) > len(held) // 2:
+            held = bytearray(2 * len(held))
+        held[: len(rest)] = rest
+        start, end = 0, len(rest)
+        count = file.readinto(memoryview(held)[end:])
+        if not count:
+            yield memoryview(held)[:end]
+            return
+        end += count
+
+
+def _row(line: memoryview, place: str, split: str) -> ReadRow:
     fields = _plain(line)
     if fields is not None:
         messages = fields["messages"]
         found = Found(fields=fields, filled=False, place=place, split=split)
         return ReadRow(hf_row(found, Conversation(messages=messages)), messages)
-    return ReadRow(hf_row(Found(fields=parsed_object(line), filled=False, place=place, split=split)), None)
+    return ReadRow(
+        hf_row(Found(fields=parsed_object(bytes(line)), filled=False, place=place, split=split)), None
+    )
 
 
-def _plain(line: bytes) -> dict[str, Any] | None:
+def _plain(line: memoryview) -> dict[str, Any] | None:
     """The line's members where the fast parser reads them as the format would, and `messages` is in a row's
     shape; numbers with a point may be integers too long for it."""
     try:

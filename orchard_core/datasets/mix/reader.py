@@ -91,7 +91,7 @@ class Reader:
             self._count(found.id, b"")
         else:
             self._size += len(found.row.messages)
-            self._count(found.row.id, content_of(found.row))
+            self._count(found.row.id, content_of(found.row, encoded(found.row)))
         if self._read == self._before.read and self._digest != self._before.digest:
             raise self._changed()
 
@@ -108,7 +108,8 @@ class Reader:
 
     def _take(self, found: ReadRow) -> None:
         """Keep it, or drop it. Raises DatasetCorrupt."""
-        row, content = found.row, content_of(found.row)
+        row, text = found.row, encoded(found.row)
+        content = content_of(row, text)
         self._size += len(row.messages)
         try:
             messages = found.messages or parsed(row.messages, field="messages", path=row.id)
@@ -120,7 +121,7 @@ class Reader:
         if verdict is not None:
             self._drop(row.id, verdict, content)
         else:
-            self._keep(row, content, self._signature(messages))
+            self._keep(row, text, content, self._signature(messages))
 
     def _judged(self, row: DatasetRow, messages: Messages) -> tuple[DatasetRow, Verdict | None]:
         verdict = self._judge(row, messages) or (self._leaks(row) if self._leaks else None)
@@ -141,10 +142,10 @@ class Reader:
         self._chunk.dropped.append(told)
         self._count(name, content)
 
-    def _keep(self, row: DatasetRow, content: bytes, signature: bytes) -> None:
+    def _keep(self, row: DatasetRow, text: bytes, content: bytes, signature: bytes) -> None:
         chunk, task = self._chunk, known_task(row)
         row.__dict__["source"] = self._job.source.name  # a copy of each row costs more than all the filters
-        frame = framed(row)
+        frame = framed(row, text)
         size = sum(map(len, frame))
         chunk.kept.append(
             Kept(
@@ -191,9 +192,14 @@ class Reader:
             ) from error
 
 
-def content_of(row: DatasetRow) -> bytes:
-    """Digest of what a model is shown: messages and tools."""
-    digest = hashlib.sha256(row.messages.encode("utf-8", "surrogatepass"))
+def encoded(row: DatasetRow) -> bytes:
+    """A row's messages; a lone surrogate, which JSON texts of ours never hold bare, is let through."""
+    return row.messages.encode("utf-8", "surrogatepass")
+
+
+def content_of(row: DatasetRow, text: bytes) -> bytes:
+    """Digest of what a model is shown: messages, whose encoding is `text`, and tools."""
+    digest = hashlib.sha256(text)
     digest.update(b"\0")
     digest.update(row.tools.encode("utf-8", "surrogatepass"))
     return digest.digest()[:16]

@@ -29,9 +29,10 @@ _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 _ATTRIBUTIONS = {attribution.value: attribution for attribution in Attribution}
 
 
-def framed(row: DatasetRow) -> list[bytes]:
-    """The parts of a row's frame, to be written one after the other. Raises UnicodeEncodeError."""
-    parts = [_small(row), row.messages.encode(), row.tools.encode(), *_columns(row.tokens)]
+def framed(row: DatasetRow, messages: bytes) -> list[bytes]:
+    """The parts of a row's frame, to be written one after the other; `messages` are its own, encoded. Raises
+    UnicodeEncodeError."""
+    parts = [_small(row), messages, row.tools.encode(), *_columns(row.tokens)]
     return [_HEAD.pack(_sum(parts), *map(len, parts)), *parts]
 
 
