@@ -155,8 +155,8 @@ class Leaks(LeakSettings):
     against: Globs = ()
     """Task sets, datasets, or files of texts (`.txt`, `.jsonl`); empty: nothing is checked."""
     action: Literal["drop", "refuse"] = "drop"
-    """`drop` leaves such rows out and counts them; `refuse` ends the mix at the first one, for sources that are
-    thought to be clean."""
+    """`drop` leaves such rows out and counts them; `refuse` ends the mix at the first one, for sources that
+    are thought to be clean."""
 
 
 class MixRecipe(Record):

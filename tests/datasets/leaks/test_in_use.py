@@ -8,6 +8,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from orchard_core import DatasetWriter, LeakCheck, open_dataset
+from orchard_core.cli.exits import Exit
 from orchard_core.cli.main import app
 from orchard_core.datasets.verify import Verifier
 from orchard_core.types.dataset import DatasetRow
@@ -73,3 +74,12 @@ def test_a_mix_leaves_leaking_rows_out_and_keeps_near_duplicate_tasks_together(t
         splits[row.task_text.removesuffix(" please")].add(row.split)
     assert {len(found) for found in splits.values()} == {1}
     assert {name for found in splits.values() for name in found} == {"train", "test"}
+
+
+def test_a_mix_that_refuses_leaks_ends_and_writes_no_dataset(tmp_path: Path) -> None:
+    made = dataset(tmp_path / "in", make_row(0), make_row(1, task_text=MERGE))
+    flags = ["--leaks-against", benchmark(tmp_path / "b.txt"), "--set", "leaks.action=refuse"]
+    done = CliRunner().invoke(app, ["data", "mix", str(made), "--out", str(tmp_path / "out"), *flags])
+    assert done.exit_code == Exit.FAILED
+    assert "row row1 leaks: its task is 'line-1'" in " ".join(done.output.split())
+    assert not (tmp_path / "out" / "manifest.json").exists()
