@@ -27,11 +27,14 @@ from orchard_core.sandbox.contract import Sandbox
 from orchard_core.sandbox.local.config import LocalConfig
 from orchard_core.sandbox.local.provider import LocalProvider
 from orchard_core.sandbox.local.state import candidate_roots
-from orchard_core.types.sandbox import SandboxSpec
+from orchard_core.types.sandbox import SandboxSpec, Snapshot
 
 LARGE = "head -c 100000000 /dev/urandom > large"
 MANY = "for d in $(seq 100); do mkdir $d; for f in $(seq 100); do echo $d/$f > $d/$f; done; done"
 ASKED = 300.0
+
+Undo = Callable[[], Awaitable[None]]
+Work = Callable[[], Awaitable[Undo]]
 
 
 def main() -> int:
@@ -71,50 +74,60 @@ async def measure(table: Table, state: Path, rounds: int) -> float:
 async def rows(
     table: Table, provider: LocalProvider, sandbox: Sandbox, what: str, state: Path, rounds: int
 ) -> float:
-    """One child, snapshot, restore and eight children, each in turns with the floor."""
+    """One child, snapshot, restore and, of the large file, eight children."""
     saved = await sandbox.snapshot()
-
-    async def save() -> Callable[[], Awaitable[None]]:
-        made = await sandbox.snapshot()
-        return lambda: provider.discard(made)
-
-    async def restore() -> Callable[[], Awaitable[None]]:
-        return (await provider.create(SandboxSpec(), restore=saved)).close
-
-    def fork(count: int) -> Callable[[], Awaitable[Callable[[], Awaitable[None]]]]:
-        async def forked() -> Callable[[], Awaitable[None]]:
-            made = await sandbox.fork(count)
-
-            async def close() -> None:
-                for one in made:
-                    await one.close()
-
-            return close
-
-        return forked
-
     floors: list[float] = []
-    ours: dict[str, list[float]] = {}
-    works = {"fork": fork(1), "snapshot": save, "restore": restore}
-    if "100 MB" in what:
-        works["8 forks at once"] = fork(8)
-    for name, work in works.items():
-        ours[name] = []
-        for _ in range(rounds if "8" not in name else max(3, rounds // 2)):
+
+    async def taken(work: Work, rounds: int) -> float:
+        """Median milliseconds, each round in turn with the floor."""
+        ours = []
+        for _ in range(rounds):
             floors.append(copy(state / "drivers", sandbox.id))
             started = time.perf_counter()
             undo = await work()
-            ours[name].append(1e3 * (time.perf_counter() - started))
+            ours.append(1e3 * (time.perf_counter() - started))
             await undo()
+        return statistics.median(ours)
+
+    works = Works(provider, sandbox, saved)
+    one = await taken(lambda: works.fork(1), rounds)
+    both = {"snapshot": await taken(works.save, rounds), "restore": await taken(works.restore, rounds)}
+    large = what.startswith("100 MB")
+    eight = await taken(lambda: works.fork(8), max(3, rounds // 2)) if large else 0.0
     floor = statistics.median(floors)
-    for name, taken in ours.items():
-        bound = at_most(ASKED) if name == "fork" and "100 MB" in what else None
-        copies = 8 if name.startswith("8") else 1
-        peer = f"{'8 x ' if copies > 1 else ''}cp -a --reflink=auto"
-        value = statistics.median(taken)
-        table.row(f"{name}, {what}", value, "ms", peer=peer, beside=copies * floor, asked=bound)
+    bound = at_most(ASKED) if large else None
+    table.row(f"fork, {what}", one, "ms", peer="cp -a --reflink=auto", beside=floor, asked=bound)
+    for name, value in both.items():
+        table.row(f"{name}, {what}", value, "ms", peer="cp -a --reflink=auto", beside=floor)
+    if large:
+        table.row(f"8 forks, {what}", eight, "ms", peer="8 x cp -a --reflink=auto", beside=8 * floor)
     await provider.discard(saved)
-    return float(statistics.median(ours["fork"]))
+    return one
+
+
+class Works:
+    """What is timed; each answers how it is undone."""
+
+    def __init__(self, provider: LocalProvider, sandbox: Sandbox, saved: Snapshot) -> None:
+        self._provider = provider
+        self._sandbox = sandbox
+        self._saved = saved
+
+    async def save(self) -> Undo:
+        made = await self._sandbox.snapshot()
+        return lambda: self._provider.discard(made)
+
+    async def restore(self) -> Undo:
+        return (await self._provider.create(SandboxSpec(), restore=self._saved)).close
+
+    async def fork(self, count: int) -> Undo:
+        made = await self._sandbox.fork(count)
+
+        async def close() -> None:
+            for one in made:
+                await one.close()
+
+        return close
 
 
 def copy(drivers: Path, sandbox_id: str) -> float:

@@ -1,5 +1,5 @@
-"""Times of podman's way to a copy of a container with 100 MB written: commit it, run what that made, to the first
-answer. Runs in the peers' environment.
+"""Times of podman's way to a copy of a container with 100 MB written: commit it, run what that made, to its
+first answer. Runs in the peers' environment.
 
 podman_commit.py ROUNDS SOCKET
 """
