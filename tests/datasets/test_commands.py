@@ -66,7 +66,7 @@ def test_control_codes_in_names_do_not_reach_the_terminal(orchard: Orchard, tmp_
 
 def test_a_sound_dataset_ends_with_0(orchard: Orchard, root: Path) -> None:
     done = orchard("data", "verify", "d", "--deep")
-    assert (done.returncode, done.stdout) == (Exit.OK, "6 rows in 1 files in depth: nothing is wrong\n")
+    assert (done.returncode, done.stdout) == (Exit.OK, "6 rows in 1 file in depth: nothing is wrong\n")
 
 
 def test_faults_end_with_1_and_are_listed_by_file_row_and_field(orchard: Orchard, root: Path) -> None:
@@ -76,7 +76,7 @@ def test_faults_end_with_1_and_are_listed_by_file_row_and_field(orchard: Orchard
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["FILE", "ROW", "FIELD", "WRONG"]
     assert lines[1].split()[:3] == [f"data/{path.name}", "4", "messages"]
-    assert lines[-1] == "6 rows in 1 files in depth: 1 fault"
+    assert lines[-1] == "6 rows in 1 file in depth: 1 fault"
 
 
 def test_faults_as_json(orchard: Orchard, root: Path) -> None:

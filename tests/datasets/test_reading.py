@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,3 +161,20 @@ def test_a_split_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -
     with pytest.raises(ConfigError, match="no split 'test'") as caught:
         list(open_dataset(write(tmp_path / "out", [make_row()])).rows("test"))
     assert caught.value.hint == "it has: train"
+
+
+WITHOUT = "import sys; sys.modules['pyarrow'] = None\n"
+"""As where the extra `data` is not installed."""
+
+
+async def test_without_the_extra_runs_are_read_and_datasets_say_what_to_install(tmp_path: Path) -> None:
+    run = await make_run(tmp_path / "run", rollouts(2))
+    root = write(tmp_path / "out", [make_row()])
+    program = f"{WITHOUT}from orchard_core import read_rows\nprint(len(list(read_rows({str(run)!r}))))\n"
+    read = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert read.stdout == "2\n"
+    for name, path in (("read_rows", root), ("open_dataset", root), ("DatasetWriter", tmp_path / "x")):
+        program = f"{WITHOUT}from orchard_core import {name}\n{name}({str(path)!r})"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert "ConfigError" in done.stderr
+        assert "pip install 'orchard-core[data]'" in done.stderr

@@ -65,7 +65,8 @@ def _print(report: Verified) -> None:
     from orchard_core.cli.output import out, print_table
     from orchard_core.evals.clean import clean_line
 
-    looked = f"{report.rows:,} rows in {report.shards:,} files{' in depth' if report.deep else ''}"
+    files = f"{report.shards:,} file{'' if report.shards == 1 else 's'}"
+    looked = f"{report.rows:,} rows in {files}{' in depth' if report.deep else ''}"
     if report.sound:
         out(f"{looked}: nothing is wrong")
         return
