@@ -10,7 +10,7 @@ from orchard_core.errors import CreditRefused, SandboxError, SandboxUnsupported
 from orchard_core.rollout.branching.branch import Branch, BranchMode, origin_of
 from orchard_core.rollout.branching.model import ReplayingModel
 from orchard_core.rollout.branching.operations import Answerer
-from orchard_core.rollout.branching.recorded import Recording
+from orchard_core.rollout.branching.recorded import Recording, Same
 from orchard_core.rollout.branching.replay import Replay
 from orchard_core.rollout.branching.running import Pass, run_pass
 from orchard_core.rollout.branching.states import State, save_states
@@ -42,10 +42,12 @@ class Brancher:
         model: ReplayingModel,
         *,
         mode: BranchMode | None = None,
+        same: Same = Same.EXACT,
         seed: int = 0,
         keep: bool = False,
     ) -> None:
-        """`model` stands for the parts' model in all branches; `mode` None chooses for each turn; `keep` puts
+        """`model` stands for the parts' model in all branches; `mode` None chooses for each turn; `same`
+        says when a request is the recorded one; `keep` puts
         whole rollouts into the branches. Raises CreditRefused, RecordCorrupt."""
         check_harness(parts)
         self._rollout = rollout
@@ -54,7 +56,7 @@ class Brancher:
         self._mode = mode
         self._seed = seed
         self._keep = keep
-        self._recording = Recording.of(rollout.trajectory)
+        self._recording = Recording.of(rollout.trajectory, same=same)
         self._states: dict[int, State] = {}
         self._taken: list[Snapshot] = []
         if not self.turns:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from array import array
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 
 from orchard_core.errors import ModelRejected
 from orchard_core.gateway.contract import UpstreamRequest
@@ -24,11 +26,22 @@ from orchard_core.types.trajectory import Trajectory
 CODECS = {spoken.native.dialect: spoken.native for spoken in SPOKEN}
 """What reads and writes each wire protocol."""
 
+_DIGITS = re.compile(r"[0-9]+")
+
+
+class Same(StrEnum):
+    """When a request is the recorded one. The order of members and blanks between them never count."""
+
+    EXACT = "exact"
+    """Every text is the same."""
+    NUMBERS = "numbers"
+    """Every text is the same but for its digits: durations, times and process ids may differ, and so may
+    counts that mean something."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a request asks, sampling parameters aside. Two that say the same in other words are equal: the
-    order of members and blanks between them do not count."""
+    """What a request asks, sampling parameters aside."""
 
     tools: str
     """Hash of the tool definitions."""
@@ -59,9 +72,11 @@ class Recording:
     """In order of arrival."""
     turns: Sequence[int]
     """[T] Indices of the calls whose answers are the main conversation's."""
+    same: Same = Same.EXACT
+    """When a request is one of these."""
 
     @classmethod
-    def of(cls, trajectory: Trajectory) -> Recording:
+    def of(cls, trajectory: Trajectory, *, same: Same = Same.EXACT) -> Recording:
         """Raises RecordCorrupt when calls that others build on are missing."""
         sent, ids = conversations(trajectory), prompts(trajectory)
         calls = [
@@ -69,6 +84,7 @@ class Recording:
                 asked=_asked(
                     (trajectory.messages[key].raw for key in sent[call.index]),
                     trajectory.blobs.get(call.tools or ""),
+                    same,
                 ),
                 call=call,
                 message=trajectory.messages[call.response].raw,
@@ -77,7 +93,7 @@ class Recording:
             for call in trajectory.calls
             if call.response is not None and call.error is None
         ]
-        return cls(calls=calls, turns=main_calls(trajectory))
+        return cls(calls=calls, turns=main_calls(trajectory), same=same)
 
 
 def main_calls(trajectory: Trajectory) -> tuple[int, ...]:
@@ -88,20 +104,24 @@ def main_calls(trajectory: Trajectory) -> tuple[int, ...]:
     return () if main is None else tuple(node.index for node in thread_of(main))
 
 
-def asked_by(request: UpstreamRequest) -> Asked:
+def asked_by(request: UpstreamRequest, same: Same = Same.EXACT) -> Asked:
     """What a request asks. Raises ModelRejected for one that cannot be read."""
     try:
         read = CODECS[request.dialect].request(request.body, Conversation())
     except JsonFault as fault:
         raise ModelRejected(f"the request cannot be read: {fault}", status=400) from None
-    return _asked(read.heard.sent, read.tools)
+    return _asked(read.heard.sent, read.tools, same)
 
 
-def _asked(messages: Iterable[str], tools: str | None) -> Asked:
-    return Asked(tools=_hash(tools or "null"), messages=tuple(map(_hash, messages)))
+def _asked(messages: Iterable[str], tools: str | None, same: Same) -> Asked:
+    return Asked(
+        tools=_hash(tools or "null", Same.EXACT), messages=tuple(_hash(text, same) for text in messages)
+    )
 
 
-def _hash(text: str) -> str:
+def _hash(text: str, same: Same) -> str:
     with suppress(JsonFault, ValueError, RecursionError):  # too deep, or no JSON: compared as it is
         text = json.dumps(loads(text), sort_keys=True, separators=(",", ":"))
+    if same is Same.NUMBERS:
+        text = _DIGITS.sub("0", text)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

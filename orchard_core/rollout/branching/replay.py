@@ -52,7 +52,7 @@ class Replay:
             raise self._refusal()
         if self.live_from is not None:
             return None
-        asked = asked_by(request)
+        asked = asked_by(request, self._recording.same)
         waiting = self._left.get(asked)
         if not waiting:
             self.differs(self._told(asked, request.index))

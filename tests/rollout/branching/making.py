@@ -11,6 +11,7 @@ from orchard_core.rollout.attempt import run_rollout
 from orchard_core.rollout.branching.branch import BranchMode
 from orchard_core.rollout.branching.brancher import Brancher
 from orchard_core.rollout.branching.model import ReplayingModel
+from orchard_core.rollout.branching.recorded import Same
 from orchard_core.rollout.parts import RolloutParts
 
 from ..attempts import the_task
@@ -40,9 +41,9 @@ async def recorded(parts: RolloutParts, commands: Sequence[str] = TRAIL) -> Roll
 
 
 def branching(
-    rollout: Rollout, parts: RolloutParts, *, mode: BranchMode | None = None, keep: bool = True, seed: int = 0
+    rollout: Rollout, parts: RolloutParts, *, mode: BranchMode | None = None, same: Same = Same.EXACT
 ) -> Brancher:
-    return Brancher(rollout, parts, ReplayingModel(parts.model), mode=mode, seed=seed, keep=keep)
+    return Brancher(rollout, parts, ReplayingModel(parts.model), mode=mode, same=same, keep=True)
 
 
 def commands_of(provider: SandboxProvider, place: int = -1) -> list[str]:

@@ -27,6 +27,7 @@ from orchard_core import (
 from orchard_core.rollout.attempt import run_rollout
 from orchard_core.rollout.branching.branch import BranchMode
 from orchard_core.rollout.branching.brancher import branch_seed
+from orchard_core.rollout.branching.recorded import Same
 from orchard_core.rollout.parts import RolloutParts
 from orchard_core.testing import FakeHarness, FakeModel, FakeProvider, FakeReply, FakeTaskSet
 from orchard_core.testing.fakes.provider import FAKE_CAPABILITIES
@@ -131,6 +132,19 @@ async def test_a_log_does_not_help_over_a_world_that_changed(parts: RolloutParts
         await brancher.prepare(range(brancher.turns))
         branch = await brancher.branch(1, 0)
     assert "differs" in branch.invalid
+
+
+@BOTH
+async def test_figures_that_differ_each_time_may_be_overlooked(parts: RolloutParts, mode: BranchMode) -> None:
+    """The state of the files is the recorded one; what the model reads of it has other figures."""
+    rollout = await recorded(parts, ("date +%s%N; echo kept > file", "printf 1 > answer.txt"))
+    right = replace(parts, model=saying(("x", "grep -q kept file && printf 0 > answer.txt")))
+    for same, invalid in ((Same.EXACT, 1), (Same.NUMBERS, 0)):
+        async with branching(rollout, right, mode=mode, same=same) as brancher:
+            await brancher.prepare(range(brancher.turns))
+            branch = await brancher.branch(1, 0)
+        assert bool(branch.invalid) is bool(invalid)
+    assert branch.reward == 1.0
 
 
 async def test_another_harness_version_that_asks_otherwise_is_noticed(parts: RolloutParts) -> None:

@@ -77,6 +77,7 @@ class BranchEstimator:
                 opened.parts,
                 opened.model,
                 mode=self._options.state,
+                same=self._options.same,
                 seed=self._options.seed,
                 keep=self._options.keep,
             )

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from orchard_core.datasets.credit.branch.interval import IntervalMethod
 from orchard_core.rollout.branching.branch import BranchMode
+from orchard_core.rollout.branching.recorded import Same
 from orchard_core.types.base import Record
 
 
@@ -50,6 +51,8 @@ class BranchOptions(Record):
     """What counts as a rise."""
     state: BranchMode | None = None
     """How a branch comes to its state; None: restored where that can be, else done again."""
+    same: Same = Same.EXACT
+    """When a replayed request is the recorded one."""
     keep: bool = False
     """Keep whole rollouts with the branches, as data to train a value model on."""
     seed: int = 0

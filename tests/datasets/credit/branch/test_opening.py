@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from orchard_core import CreditRefused
+from orchard_core import BranchOptions, CreditRefused, measure_credit, open_run, run_rollouts
 from orchard_core.datasets.credit.branch.opening import RunOpener, opened_by_name
 from orchard_core.gateway.server import Gateway
 from orchard_core.rollout.config import RunConfig
+from orchard_core.testing.isolation import provider_or_skip
 
 
 def config(**fields: object) -> RunConfig:
@@ -58,3 +59,18 @@ async def test_a_harness_that_cannot_be_replayed_is_refused_with_its_name(tmp_pa
         with pytest.raises(CreditRefused, match="harness command cannot be replayed"):
             await opener.run(tmp_path)
         await opener.close()
+
+
+async def test_a_run_is_measured_from_python(tmp_path: Path) -> None:
+    await (await provider_or_skip()).close()
+    run = tmp_path / "run"
+    made = run_rollouts("workbench:1", harness="react", model="noisy-oracle:0.9", out=run, attempts=2)
+    scores = {rollout.id: rollout.score async for rollout in made}
+    assert 0.0 in scores.values()
+    options = BranchOptions(k=2, max_rollouts=2)
+    found = {credit.rollout: credit async for credit in measure_credit(run, branches=options)}
+    assert found.keys() == scores.keys() == {entry.id for entry in open_run(run).finished()}
+    for name, credit in found.items():
+        assert (credit.resolved, credit.error) == (scores[name] == 1.0, "")
+        assert credit.rollouts == (0 if credit.resolved else 2)
+    assert [credit async for credit in measure_credit(run, branches=options)] == []
