@@ -72,7 +72,8 @@ class DatasetWriter:
         self.root = Path(out)
         """The dataset's directory."""
         self._limits = limits or ShardLimits()
-        self._partial: Partial | None = Partial.open(self.root, plan=plan, resume=resume)
+        with _disk(self.root):
+            self._partial: Partial | None = Partial.open(self.root, plan=plan, resume=resume)
         self._splits: dict[str, _Open] = {}
 
     @property
@@ -239,7 +240,7 @@ def _sum(table: Any, name: str) -> int:
 
 def _manifest(shards: tuple[Whole, ...], made: Made) -> tuple[Manifest, list[tuple[Whole, str]]]:
     splits: dict[str, list[Whole]] = defaultdict(list)
-    for shard in shards:
+    for shard in sorted(shards, key=_place):
         splits[shard.split].append(shard)
     names = [(shard, shard.final(len(held))) for held in splits.values() for shard in held]
     totals = {
@@ -263,3 +264,8 @@ def _manifest(shards: tuple[Whole, ...], made: Made) -> tuple[Manifest, list[tup
         made=made,
     )
     return manifest, names
+
+
+def _place(shard: Whole) -> tuple[bool, str, int]:
+    """`train` first, then by name: the same however often the writer was taken up again."""
+    return shard.split != DEFAULT_SPLIT, shard.split, shard.number

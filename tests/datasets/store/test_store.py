@@ -302,6 +302,43 @@ def test_a_writer_that_died_while_it_gave_the_shards_their_names_is_taken_up_aga
     assert list(open_dataset(tmp_path / "out")) == [make_row(number) for number in range(12)]
 
 
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from orchard_core import DatasetWriter, ShardLimits, StoreError
+from tests.datasets.making import make_row
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+with DatasetWriter(Path(sys.argv[1]), limits=ShardLimits(group_rows=3, shard_rows=6)) as writer:
+    for number in range(8):
+        writer.write(make_row(number))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+    try:
+        for number in range(8, 40):
+            writer.write(make_row(number))
+    except StoreError as error:
+        print(error.message, error.hint)
+"""
+
+
+def test_a_full_disk_is_told_and_what_is_whole_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = subprocess.run([sys.executable, "-c", FULL, str(out)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{out} cannot be written: ")
+    assert "--resume" in done.stdout
+    assert done.stderr == ""
+    with DatasetWriter(out, limits=SMALL, resume=True) as writer:
+        assert writer.durable == {"train": 6}
+        for number in range(6, 20):
+            writer.write(make_row(number))
+        writer.finish()
+    assert list(open_dataset(out)) == [make_row(number) for number in range(20)]
+
+
+def test_splits_stand_in_the_same_order_however_they_came(tmp_path: Path) -> None:
+    write(tmp_path / "out", [make_row(n, split=split) for n, split in enumerate(("test", "dev", "train"))])
+    assert open_dataset(tmp_path / "out").splits == ("train", "dev", "test")
+
+
 # What does not fit
 
 
