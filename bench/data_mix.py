@@ -124,9 +124,8 @@ def peer(table: Table, variant: str, out: Path, sources: list[Path]) -> Run | No
         table.note(f"left out: datasets, {variant}: {str(error.stderr).strip().splitlines()[-1]}")
         return None
     inner = json.loads(said.strip().splitlines()[-1])["seconds"]
-    table.note(
-        f"datasets, {variant}: {seconds:.1f} s ({inner:.1f} s without its imports), {megabytes:,.0f} MB"
-    )
+    without = f"{inner:.1f} s without its imports"
+    table.note(f"datasets, {variant}: {seconds:.1f} s ({without}), {cpu:.1f} s of CPU, {megabytes:,.0f} MB")
     names = frozenset((out / "ids.txt").read_text().splitlines())
     shutil.rmtree(out)
     return Run(name=variant, seconds=seconds, cpu=cpu, megabytes=megabytes, ids=names)

@@ -14,6 +14,7 @@ from typing import Any
 
 import datasets  # type: ignore[import-untyped]
 import orjson
+import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 MAX_TOKENS = 65_536
@@ -94,19 +95,19 @@ def mapped(files: list[str], out: Path) -> int:
 
 
 def streamed(files: list[str], out: Path) -> int:
-    unseen, parts = Unseen(), []
+    parts = []
     for file in files:
         part = datasets.load_dataset("json", data_files=file, split="train", streaming=True)
         part = part.filter(
             keep, batched=True, batch_size=64, input_columns=["messages", "tools", "outcome", "token_count"]
         )
-        part = part.map(digests, batched=True, batch_size=64, input_columns=["messages", "tools"])
-        parts.append(part.filter(unseen, batched=True, input_columns=["digest"]))
-    ids, writer = [], None
+        parts.append(part.map(digests, batched=True, batch_size=64, input_columns=["messages", "tools"]))
+    unseen, ids, writer = Unseen(), [], None
     for table in interleaved(parts).with_format("arrow").iter(batch_size=256):
-        writer = writer or pq.ParquetWriter(out / "train.parquet", table.schema)
-        writer.write_table(table)  # its own to_parquet would hold all of it in memory
-        ids += table["id"].to_pylist()
+        fresh = table.filter(pa.array(unseen(table["digest"].to_pylist())))
+        writer = writer or pq.ParquetWriter(out / "train.parquet", fresh.schema)
+        writer.write_table(fresh)  # its own to_parquet holds all of it in memory
+        ids += fresh["id"].to_pylist()
     if writer is not None:
         writer.close()
     names(out, ids)
