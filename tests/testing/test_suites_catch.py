@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.testing.faulty import (
+    formats,
     harnesses,
     models,
     rewards,
@@ -23,8 +24,8 @@ from tests.testing.faulty import (
 )
 
 _MODULES = (
-    harnesses, models, rewards, sandbox_commands, sandbox_files, sandbox_life, sandbox_snapshots, tasksets,
-    trainers,
+    formats, harnesses, models, rewards, sandbox_commands, sandbox_files, sandbox_life, sandbox_snapshots,
+    tasksets, trainers,
 )  # fmt: skip
 
 FAULTS = {
