@@ -79,6 +79,7 @@ class AgentSandbox:
         self._gone: str | None = None
         self._closing: asyncio.Task[None] | None = None
         self._open_calls = 0
+        self._copying = 0
         self.probes = 0
         """Questions about the agent's health so far: they are no use of the sandbox."""
         self._last_used = time.monotonic()
@@ -266,7 +267,7 @@ class AgentSandbox:
             raise SandboxUnsupported(
                 f"sandbox {self._id} cannot be snapshotted", hint="its capabilities say so: snapshot"
             )
-        with self._call():
+        with self._standing():
             return await self._copies.snapshot()
 
     async def fork(self, count: int) -> builtins.list[Sandbox]:
@@ -275,13 +276,25 @@ class AgentSandbox:
             raise SandboxUnsupported(
                 f"sandbox {self._id} cannot be forked {count} times", hint="see capabilities: fork"
             )
-        with self._call():
+        with self._standing():
             return await self._copies.fork(count)
+
+    @contextlib.contextmanager
+    def _standing(self) -> Iterator[None]:
+        """The agent may be stopped while files are copied, which is no sign that it is dead."""
+        self._copying += 1
+        try:
+            with self._call():
+                yield
+        finally:
+            self._copying -= 1
 
     async def alive(self) -> bool:
         """See Sandbox."""
         if self._gone is not None:
             return False
+        if self._copying:
+            return self._place.ended() is None
         self.probes += 1
         try:
             async with asyncio.timeout(_ALIVE_S):
