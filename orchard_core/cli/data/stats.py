@@ -23,7 +23,7 @@ def stats(
         typer.Option(
             metavar="NAMES",
             help="One table by split, source, label, harness, model, taskset, outcome or credit; several "
-            "with commas cross. Repeatable.  [default: a table each of the most of them]",
+            "with commas cross. Repeatable.  [default: split, harness, model, taskset, outcome]",
             show_default=False,
         ),
     ] = None,
