@@ -19,7 +19,7 @@ class Crediting:
     def __init__(self, source: MixSource) -> None:
         """Raises DatasetNotFound, DatasetCorrupt."""
         self._named = bool(source.credit)
-        self._credits = [open_credits(place) for place in _places(source)] if source.credit else []
+        self._credits = [open_credits(place) for place in credit_places(source)]
 
     def __call__(self, row: DatasetRow) -> tuple[DatasetRow, Verdict | None]:
         """The row with its credit; dropped when its rollout has none. Raises CreditRefused,
@@ -32,8 +32,11 @@ class Crediting:
         return row, Verdict(drop=Drop.UNCREDITED, why="its rollout has no credit there")
 
 
-def _places(source: MixSource) -> list[Path]:
-    """The credit's directories: the one named, or those of this name in a run or in a matrix's cells."""
+def credit_places(source: MixSource) -> list[Path]:
+    """The credit's directories: the one named, or those of this name in a run or in a matrix's cells; none
+    where the source names no credit. Raises DatasetNotFound."""
+    if not source.credit:
+        return []
     given, root = Path(source.credit), Path(source.path)
     if holds_credits(given):
         return [given]

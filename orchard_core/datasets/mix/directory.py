@@ -8,35 +8,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchard_core.datasets.mix.refusals import HOPELESS
 from orchard_core.datasets.store.manifest import MANIFEST_NAME, PARTIAL
-from orchard_core.errors import (
-    ConfigError,
-    CreditRefused,
-    DatasetCorrupt,
-    DatasetError,
-    DatasetExists,
-    DatasetLocked,
-    FormatUnknown,
-    PluginError,
-    RecordCorrupt,
-    RunLocked,
-    StoreError,
-)
+from orchard_core.errors import DatasetExists, DatasetLocked, RunLocked, StoreError
 from orchard_core.rollout.store.files import DiskFiles, Lock, write_whole
 
 WORK = ".mix"
 """What was read so far, and the plan; removed at the end."""
 _RECIPE, _LOCK = "recipe.json", "lock"
-
-
-class NothingLeft(DatasetError):
-    """Every row was left out."""
-
-
-HOPELESS = (
-    ConfigError, PluginError, DatasetCorrupt, RecordCorrupt, NothingLeft, CreditRefused, FormatUnknown,
-)  # fmt: skip
-"""After these the same command would fail in the same way: nothing is kept for the next one to trip over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

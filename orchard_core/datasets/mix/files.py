@@ -50,5 +50,5 @@ def unchanged(before: str, now: Stamp, path: Path, *, when: str, mend: str) -> N
         if old.get(name) == now.get(name):
             continue
         what = "is new" if name not in old else "is gone" if name not in now else "was changed"
-        place = path / name if path.is_dir() else path
+        place = path / name if path.is_dir() or Path(name).is_absolute() else path
         raise DatasetError(f"{place} {what} {when}: the mix would be of neither state", hint=mend)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchard_core.datasets.mix.filters import Drop
 from orchard_core.datasets.mix.judging import Verdict
 from orchard_core.datasets.mix.recipe import Leaks
-from orchard_core.errors import DatasetError
+from orchard_core.datasets.mix.refusals import MixRefused
 from orchard_core.types.dataset import DatasetRow
 
 _HELD = 100_000
@@ -26,7 +26,7 @@ class Leaking:
         self._known: dict[tuple[str, str, str], str] = {}
 
     def __call__(self, row: DatasetRow) -> Verdict | None:
-        """None: it is none of the benchmarks'. Raises DatasetError where the recipe refuses such rows."""
+        """None: it is none of the benchmarks'. Raises MixRefused where the recipe refuses such rows."""
         from orchard_core.datasets.similar.tasks import task_of
 
         key = (row.taskset, row.task, row.task_text)
@@ -39,7 +39,7 @@ class Leaking:
         if not why and self._check.settings.conversations and (leak := self._check.conversation(row)):
             why = f"its messages hold task {leak.benchmark_task!r} of {leak.benchmark}"
         if why and self._refuse:
-            raise DatasetError(
+            raise MixRefused(
                 f"row {row.id} leaks: {why}",
                 hint="leave its source or task out by `where`, or let `leaks.action` be `drop`",
             )

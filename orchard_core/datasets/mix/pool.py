@@ -15,7 +15,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from orchard_core import errors
 from orchard_core.errors import DatasetError, OrchardError
 
 A = TypeVar("A")
@@ -24,7 +23,7 @@ Tell = Callable[[int, int], None]
 """Told rows and bytes of a job so far."""
 Work = Callable[[A, Tell], B]
 """What is done with a job."""
-_Fault = tuple[str, tuple[Any, ...], dict[str, Any]]
+_Fault = tuple[type[OrchardError], tuple[Any, ...], dict[str, Any]]
 _PR_SET_PDEATHSIG = 1
 _LOOK_S = 0.2
 
@@ -123,7 +122,7 @@ def _guarded(work: Work[A, B], job: A, number: int) -> tuple[B | None, _Fault | 
     try:
         return work(job, _telling(_counters, number)), None
     except OrchardError as error:
-        return None, (type(error).__name__, error.args, error.__dict__)
+        return None, (type(error), error.args, error.__dict__)
 
 
 def _result(future: Future[tuple[B | None, _Fault | None]]) -> B:
@@ -139,8 +138,7 @@ def _result(future: Future[tuple[B | None, _Fault | None]]) -> B:
     return result  # type: ignore[return-value] # there is a result where there is no fault
 
 
-def _error(name: str, args: tuple[Any, ...], fields: dict[str, Any]) -> OrchardError:
-    kind: type[OrchardError] = getattr(errors, name, DatasetError)
+def _error(kind: type[OrchardError], args: tuple[Any, ...], fields: dict[str, Any]) -> OrchardError:
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(fields)

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchard_core.datasets.mix.directory import MixDirectory, NothingLeft, mix_directory
+from orchard_core.datasets.mix.directory import MixDirectory, mix_directory
 from orchard_core.datasets.mix.outcome import MixOutcome, digest_of, made, outcome, resolved
 from orchard_core.datasets.mix.plan import Plan, make_plan
 from orchard_core.datasets.mix.pool import Pool, pool
 from orchard_core.datasets.mix.reading import kind_of
 from orchard_core.datasets.mix.recipe import MixRecipe, named_sources
+from orchard_core.datasets.mix.refusals import MixRefused
 from orchard_core.datasets.mix.scan import Scan, scan
 from orchard_core.datasets.mix.shards import ShardJob, write_shard
 from orchard_core.datasets.store.manifest import Manifest, read_manifest
@@ -92,7 +93,7 @@ def _make(recipe: MixRecipe, directory: MixDirectory, text: str, held: Pool, wat
     plan = make_plan(directory.work, recipe, jobs)
     told = outcome(recipe, jobs, plan)
     if not told.rows:
-        raise NothingLeft(
+        raise MixRefused(
             f"nothing is left of {sum(source.read for source in told.sources)} rows: {_dropped(told)}",
             hint="loosen the filters or the shares; --dry-run shows examples",
         )

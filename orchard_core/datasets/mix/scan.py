@@ -10,7 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchard_core.datasets.mix.files import as_text, stamp, unchanged
+from orchard_core.datasets.mix.crediting import credit_places
+from orchard_core.datasets.mix.files import Stamp, as_text, stamp, unchanged
 from orchard_core.datasets.mix.index import Index, State
 from orchard_core.datasets.mix.recipe import MixRecipe, MixSource
 from orchard_core.errors import DatasetError, DatasetLocked
@@ -73,7 +74,7 @@ def _scan(job: Scan, tell: Callable[[int, int], None]) -> State:
         stack.enter_context(_alone(job.index.with_suffix(".lock")))
         index = Index(job.index)
         stack.callback(index.close)
-        state, files = index.state(), stamp(job.path)
+        state, files = index.state(), stamps(job)
         if state.files:
             unchanged(state.files, files, job.path, when="since this mix began", mend=job.mend)
         if state.done:
@@ -82,10 +83,18 @@ def _scan(job: Scan, tell: Callable[[int, int], None]) -> State:
         spool = stack.enter_context(job.spool.open("ab", buffering=0))
         spool.truncate(state.spooled)
         state = Reader(job, index, spool, replace(state, files=as_text(files)), tell).run()
-        unchanged(state.files, stamp(job.path), job.path, when="while it was read", mend=job.mend)
+        unchanged(state.files, stamps(job), job.path, when="while it was read", mend=job.mend)
         state = replace(state, done=True)
         index.add((), (), (), state)
         return state
+
+
+def stamps(job: Scan) -> Stamp:
+    """Of the source, and of the credit that is put on it."""
+    found = stamp(job.path)
+    for place in credit_places(job.source):
+        found |= {str(place / name): told for name, told in stamp(place).items() if name != "lock"}
+    return found
 
 
 @contextmanager
