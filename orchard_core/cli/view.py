@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from orchard_core.viewer.sources.shelf import Shelf
+    from orchard_core.viewer.vocabulary import Vocabulary
 
 _REMOTE = "--allow-remote-I-know"
 
@@ -33,6 +32,13 @@ def view(
     no_index: Annotated[
         bool, typer.Option("--no-index", help="Make no index of the messages; search finds tasks and errors.")
     ] = False,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            help="The model's tokenizer.json, or its directory: tokens are then shown as text.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the link as JSON.")] = False,
 ) -> None:
     """Read runs, matrices and datasets in a browser, turn by turn.
@@ -49,9 +55,13 @@ def view(
         raise ConfigError("orchard view needs FastAPI", hint="pip install 'orchard-core[view]'") from None
     from orchard_core.viewer.sources.shelf import Shelf
 
+    from orchard_core.viewer.vocabulary import Vocabulary
+
+    vocabulary = Vocabulary.open(tokenizer) if tokenizer is not None else None
     _serve(
-        Shelf.open(paths), paths, host=host, port=port, index=not no_index, opens=not no_open, as_json=as_json
-    )
+        Shelf.open(paths), host=host, port=port, index=not no_index, vocabulary=vocabulary, opens=not no_open,
+        as_json=as_json,
+    )  # fmt: skip
 
 
 def _check_host(host: str, *, allow_remote: bool) -> None:
@@ -70,7 +80,14 @@ def _check_host(host: str, *, allow_remote: bool) -> None:
 
 
 def _serve(
-    shelf: Shelf, paths: Sequence[Path], *, host: str, port: int, index: bool, opens: bool, as_json: bool
+    shelf: Shelf,
+    *,
+    host: str,
+    port: int,
+    index: bool,
+    vocabulary: Vocabulary | None,
+    opens: bool,
+    as_json: bool,
 ) -> None:
     import asyncio
     import signal
@@ -85,8 +102,10 @@ def _serve(
         stopped = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-        async with serving(shelf, host=host, port=port, index=index, link_used=_another) as door:
-            _print(door.link, len(paths), as_json=as_json)
+        async with serving(
+            shelf, host=host, port=port, index=index, vocabulary=vocabulary, link_used=_another
+        ) as door:
+            _print(door.link, len(shelf.sources), as_json=as_json)
             if opens:
                 _open(door.link)
             await stopped.wait()

@@ -22,16 +22,17 @@ from orchard_core.viewer.sources.line import Line
 from orchard_core.viewer.sources.matrix import MatrixSource
 from orchard_core.viewer.sources.shelf import Shelf
 from orchard_core.viewer.trace.rollout import PAGE
+from orchard_core.viewer.vocabulary import Vocabulary
 
 _GONE = "There is no such page"
 Place = Annotated[int, Query(alias="from", ge=0, le=1 << 40)]
 Turn = Annotated[int, Query(ge=0, le=1 << 40)]
 
 
-def make_app(shelf: Shelf, searcher: Searcher) -> FastAPI:
+def make_app(shelf: Shelf, searcher: Searcher, vocabulary: Vocabulary | None = None) -> FastAPI:
     """The application, to be put behind a Guard."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    views = _Views(shelf, searcher)
+    views = _Views(shelf, searcher, vocabulary)
     app.add_exception_handler(OrchardError, _refused)
     app.add_exception_handler(404, _missing)
     app.add_exception_handler(RequestValidationError, _missing)
@@ -44,8 +45,8 @@ def make_app(shelf: Shelf, searcher: Searcher) -> FastAPI:
 class _Views:
     """One method an address. They are plain functions, which FastAPI runs in threads."""
 
-    def __init__(self, shelf: Shelf, searcher: Searcher) -> None:
-        self._shelf, self._searcher = shelf, searcher
+    def __init__(self, shelf: Shelf, searcher: Searcher, vocabulary: Vocabulary | None) -> None:
+        self._shelf, self._searcher, self._vocabulary = shelf, searcher, vocabulary
 
     def routes(self) -> Mapping[str, Callable[..., Response]]:
         """Each address and what answers it."""
@@ -166,7 +167,7 @@ class _Views:
         """The sampled tokens of a turn."""
         held = self._shelf.line(source, key)
         told = held[0].tokens(held[1], number) if held else ()
-        return token_json(told) if told else _absent()
+        return token_json(told, self._vocabulary) if told else _absent()
 
     def artifact(self, source: str, key: str, number: int) -> Response:
         """Something that was kept of a rollout, as a download."""

@@ -15,6 +15,7 @@ from orchard_core.viewer.sources.line import Line
 from orchard_core.viewer.sources.run import RunSource
 from orchard_core.viewer.trace.tokens import SampledToken
 from orchard_core.viewer.visible import plain
+from orchard_core.viewer.vocabulary import Vocabulary
 
 STRETCH = 200_000
 """Characters of one answer."""
@@ -46,9 +47,10 @@ def picture_of(source: Source, line: Line, ref: str) -> Response | None:
     return Response(found.data, media_type=found.media_type, headers=headers)
 
 
-def token_json(tokens: Sequence[SampledToken]) -> Response:
-    """Ids, probabilities and reasons, as lists of the same length."""
+def token_json(tokens: Sequence[SampledToken], vocabulary: Vocabulary | None) -> Response:
+    """Ids, probabilities, reasons and, where they are known, texts, as lists of the same length."""
     told = {
+        "text": [plain(vocabulary.text(token.id)) for token in tokens] if vocabulary else [],
         "ids": [token.id for token in tokens],
         "p": [None if token.probability is None else round(token.probability, 5) for token in tokens],
         "why": [token.why for token in tokens],

@@ -19,6 +19,7 @@ from orchard_core.viewer.guard import Door, Guard
 from orchard_core.viewer.search.finding import Searcher
 from orchard_core.viewer.search.place import default_cache
 from orchard_core.viewer.sources.shelf import Shelf
+from orchard_core.viewer.vocabulary import Vocabulary
 
 
 def listener(host: str, port: int) -> socket.socket:
@@ -52,6 +53,7 @@ async def serving(
     port: int = 0,
     index: bool = True,
     cache: Path | None = None,
+    vocabulary: Vocabulary | None = None,
     link_used: Callable[[str], None] = lambda link: None,
 ) -> AsyncIterator[Door]:
     """Serve inside the block, with indexes in `cache` or the user's own. Raises ConfigError when the port
@@ -59,7 +61,7 @@ async def serving(
     cache = cache or default_cache()
     held = listener(host, port)
     door = Door(host=host, port=held.getsockname()[1], link_used=link_used)
-    app = Guard(make_app(shelf, Searcher(cache, enabled=index)), door)
+    app = Guard(make_app(shelf, Searcher(cache, enabled=index), vocabulary), door)
     config = uvicorn.Config(
         app,
         log_level="critical",

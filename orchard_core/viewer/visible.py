@@ -12,12 +12,15 @@ _HIDDEN = re.compile(
     "\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f"  # they reorder or hide what stands beside them
     "\u2028\u2029\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-_PICTURES = 0x2400
-"""U+2400 to U+241F show the C0 controls."""
+_C0 = (
+    "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI "
+    "DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
+)
+"""Names of U+0000 to U+001F; few fonts have the pictures that Unicode has for them."""
 
 
 def plain(text: str) -> str:
-    """The text with each hidden character in words, such as `␛` and `⟨U+202E⟩`. It can be encoded and
+    """The text with each hidden character in words, such as `⟨ESC⟩` and `⟨U+202E⟩`. It can be encoded and
     copied without harm."""
     return _HIDDEN.sub(lambda found: _sign(found[0]), _lines(text))
 
@@ -46,6 +49,4 @@ def _lines(text: str) -> str:
 
 def _sign(character: str) -> str:
     code = ord(character)
-    if code < 0x20:
-        return chr(_PICTURES + code)
-    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
+    return f"⟨{_C0.split()[code]}⟩" if code < 0x20 else f"⟨U+{code:04X}⟩"

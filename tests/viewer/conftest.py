@@ -13,6 +13,7 @@ import pytest
 from orchard_core.viewer.guard import Door
 from orchard_core.viewer.serve import serving
 from orchard_core.viewer.sources.shelf import Shelf
+from orchard_core.viewer.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +65,13 @@ def viewer(tmp_path: Path) -> Opens:
     """Serves runs, matrices and datasets to a client inside a block."""
 
     @asynccontextmanager
-    async def opened(*paths: Path, index: bool = False, enter: bool = True) -> AsyncIterator[Client]:
+    async def opened(
+        *paths: Path, index: bool = False, enter: bool = True, vocabulary: Vocabulary | None = None
+    ) -> AsyncIterator[Client]:
         shelf = Shelf.open(_paths(paths))
         jar = aiohttp.CookieJar(unsafe=True)  # cookies of an address are kept, too
         async with (
-            serving(shelf, index=index, cache=tmp_path / "cache") as door,
+            serving(shelf, index=index, cache=tmp_path / "cache", vocabulary=vocabulary) as door,
             aiohttp.ClientSession(cookie_jar=jar) as session,
         ):
             client = Client(session, door, shelf)

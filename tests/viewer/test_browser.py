@@ -140,8 +140,8 @@ async def test_tables_are_named_and_buttons_say_what_they_do(tab: Tab, door: Doo
         await tab.open(base_of(door) + place)
         assert await tab.ask(UNNAMED) == 0, place
         nameless = (
-            "[...document.querySelectorAll('button, a[href], input:not([type=hidden])')].filter(e => !("
-            "e.textContent.trim() || e.ariaLabel || e.labels?.length || e.querySelector('title, img'))).length"
+            "[...document.querySelectorAll('button, a[href], input:not([type=hidden])')].filter(e => !(e"
+            ".textContent.trim() || e.ariaLabel || e.labels?.length || e.querySelector('title, img'))).length"
         )
         assert await tab.ask(nameless) == 0, place
 
@@ -262,7 +262,8 @@ async def test_two_are_chosen_and_stand_side_by_side(tab: Tab, door: Door) -> No
     await tab.ask("document.querySelector('button.primary').click()")
     await until(tab, "location.pathname === '/compare'")
     await until(tab, "document.querySelectorAll('section.pair').length === 8")
-    sides = "[...document.querySelectorAll('section.pair .half')].slice(0, 2).map(h => h.getBoundingClientRect().left)"
+    halves = "[...document.querySelectorAll('section.pair .half')].slice(0, 2)"
+    sides = f"{halves}.map(half => half.getBoundingClientRect().left)"
     left, right = await tab.ask(sides)
     assert left < right
     await press(tab, "j")

@@ -86,7 +86,7 @@ async def test_nothing_that_a_rollout_says_becomes_markup(viewer: Opens, tmp_pat
     async with viewer(run) as client:
         page = await client.page(client.shelf.sources[0].lines().lines[0].address)
         assert "⟨U+202E⟩" in page
-        assert "␛" in page
+        assert "⟨ESC⟩[31mred" in page.replace("</span>", "")
         assert "&lt;/script&gt;" in page
         assert "{{ 7*7 }}" in page
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchard_core import DatasetWriter, Outcome
+from orchard_core import ConfigError, DatasetWriter, Outcome
 from orchard_core.datasets.credit.head import CreditHead
 from orchard_core.datasets.credit.writer import CreditWriter
 from orchard_core.datasets.rows import rollout_rows
@@ -16,6 +16,7 @@ from orchard_core.rollout.matrix.plan import MatrixPart, MatrixPlan, MatrixShare
 from orchard_core.rollout.store.files import DiskFiles
 from orchard_core.viewer.search.writing import bring_up_to_date
 from orchard_core.viewer.sources.shelf import Shelf
+from orchard_core.viewer.vocabulary import Vocabulary
 
 from .conftest import Opens
 from .making import (
@@ -147,6 +148,29 @@ async def test_tokens_come_with_probabilities_and_reasons(viewer: Opens, run: Pa
         assert len(main["ids"]) == len(main["p"]) > 5
         assert all(0 <= p <= 1 for p in main["p"])
         assert (await client.ask("/1/totals-1-0/tokens/99")).status == 404
+
+
+async def test_tokens_are_spelled_by_the_tokenizer_that_the_user_names(
+    viewer: Opens, run: Path, tmp_path: Path
+) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    words = {"end\u202e": 2, "[UNK]": 0}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
+    made.save(str(tmp_path / "tokenizer.json"))
+    async with viewer(run, vocabulary=Vocabulary.open(tmp_path)) as client:
+        told = json.loads(await client.page("/1/totals-1-0/tokens/1"))
+        assert told["ids"][-1] == 2
+        assert told["text"][-1] == "end⟨U+202E⟩"
+        assert told["text"][0] == ""
+
+
+def test_a_file_that_is_no_tokenizer_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(ConfigError, match="is no tokenizer"):
+        Vocabulary.open(tmp_path)
+    with pytest.raises(ConfigError, match="is no tokenizer"):
+        Vocabulary.open(tmp_path / "nothing.json")
 
 
 async def test_a_long_text_is_cut_and_given_whole_a_stretch_at_a_time(viewer: Opens, tmp_path: Path) -> None:

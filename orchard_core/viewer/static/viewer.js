@@ -96,12 +96,15 @@ async function tokens(turn) {
   const known = told.p.filter((p) => p !== null);
   const sure = known.length ? known.reduce((a, b) => a + b, 0) / known.length : null;
   const left = told.why.filter((why) => why).length;
-  box.append(make("p", "", `${told.ids.length.toLocaleString("en")} sampled tokens by id; the darker, the less probable.`
+  box.append(make("p", "", `${told.ids.length.toLocaleString("en")} sampled tokens${told.text.length ? "" : " by id"}; the darker, the less probable.`
     + (sure === null ? " The server told no probabilities." : ` Mean probability ${sure.toFixed(3)}.`)
     + (left ? ` Dashed: ${left.toLocaleString("en")} not trained.` : "")));
   told.ids.forEach((id, at) => {
     const p = told.p[at];
-    const token = make("span", p === null ? "unknown" : `h${Math.min(10, Math.floor((1 - p) * 10.999))}`, String(id));
+    const text = told.text[at]?.replaceAll("\n", "↵");
+    const shade = p === null ? "unknown" : `h${Math.min(10, Math.floor((1 - p) * 10.999))}`;
+    const token = make("span", shade, text || String(id));
+    if (text) token.classList.add("word");
     if (told.why[at]) token.classList.add("left");
     token.title = `id ${id}` + (p === null ? "" : `, probability ${p}`) + (told.why[at] ? `, not trained: ${told.why[at]}` : "");
     box.append(token);
