@@ -25,6 +25,11 @@ from orchard_core.datasets.leaks.report import Leak as Leak
 from orchard_core.datasets.leaks.report import LeakKind as LeakKind
 from orchard_core.datasets.leaks.report import LeakReport as LeakReport
 from orchard_core.datasets.leaks.report import LeakSettings as LeakSettings
+from orchard_core.datasets.mix.outcome import MixOutcome as MixOutcome
+from orchard_core.datasets.mix.recipe import MixRecipe as MixRecipe
+from orchard_core.datasets.mix.recipe import MixSource as MixSource
+from orchard_core.datasets.mix.run import dry_mix as dry_mix
+from orchard_core.datasets.mix.run import mix as mix
 from orchard_core.datasets.reading import read_rows as read_rows
 from orchard_core.datasets.rows import rollout_rows as rollout_rows
 from orchard_core.datasets.similar.actions import action_signature as action_signature
