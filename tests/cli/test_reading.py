@@ -78,7 +78,7 @@ def test_no_runs_is_an_empty_list(orchard: Orchard) -> None:
 
 def test_reap_says_what_it_removed(orchard: Orchard, tmp_path: Path) -> None:
     done = orchard("runs", "reap", "--state-dir", str(tmp_path / "state"), "--json")
-    assert json.loads(done.stdout) == {"drivers": 0, "sandboxes": 0, "cgroups": 0, "left": []}
+    assert json.loads(done.stdout) == {"drivers": 0, "sandboxes": 0, "snapshots": 0, "cgroups": 0, "left": []}
 
 
 def test_tasks_are_listed_and_shown(orchard: Orchard) -> None:

@@ -77,7 +77,8 @@ async def test_a_shell_with_job_control_does_not_notice(sandbox: AgentSandbox) -
 
 
 async def test_what_its_user_stopped_stays_stopped(sandbox: AgentSandbox) -> None:
-    await sandbox.exec("sleep 1000 > /dev/null 2>&1 & echo $! > pid; kill -STOP $!")
+    stopped = "until grep -q 'State:.T' /proc/$!/status; do sleep 0.01; done"
+    await sandbox.exec(f"sleep 1000 > /dev/null 2>&1 & echo $! > pid; kill -STOP $!; {stopped}", timeout=60)
     await (await sandbox.fork(1))[0].close()
     state = await sandbox.exec("cat /proc/$(cat pid)/stat")
     assert state.stdout_text.split()[2] == "T"
