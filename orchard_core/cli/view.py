@@ -54,7 +54,6 @@ def view(
     except ImportError:
         raise ConfigError("orchard view needs FastAPI", hint="pip install 'orchard-core[view]'") from None
     from orchard_core.viewer.sources.shelf import Shelf
-
     from orchard_core.viewer.vocabulary import Vocabulary
 
     vocabulary = Vocabulary.open(tokenizer) if tokenizer is not None else None

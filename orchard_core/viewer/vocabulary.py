@@ -24,7 +24,7 @@ class Vocabulary:
             raise ConfigError("--tokenizer needs one more package", hint="pip install tokenizers") from None
         try:
             return cls(Tokenizer.from_file(str(file)))
-        except Exception as error:  # the library raises nothing narrower
+        except Exception as error:  # noqa: BLE001 - the library raises nothing narrower
             raise ConfigError(
                 f"{file} is no tokenizer: {str(error)[:200]}", hint="name the tokenizer.json of the model"
             ) from None
