@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -67,17 +66,10 @@ class Asked:
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[tuple[Estimator, CreditHead]]:
         """The estimator, closed at the end, and what its directories say of themselves."""
-        opener = _reusing(self) if self.flags.reuse else ESTIMATORS[self.flags.estimator](self.flags)
+        flags = self.flags
+        opener = _reusing(self) if flags.reuse else ESTIMATORS[flags.estimator](flags)
         async with opener as estimator:
             try:
-                yield estimator, self._head(estimator)
+                yield estimator, CreditHead.of(estimator, threshold=flags.threshold, source=flags.path)
             finally:
                 await estimator.close()
-
-    def _head(self, estimator: Estimator) -> CreditHead:
-        return CreditHead(
-            estimator=estimator.name,
-            settings={**estimator.settings, "threshold": self.flags.threshold},
-            source=str(self.flags.path),
-            created_at=time.time(),
-        )

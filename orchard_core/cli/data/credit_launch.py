@@ -43,7 +43,7 @@ def launch(flags: CreditFlags) -> None:
     if code is not Exit.OK:
         err("what is done is kept; the same command goes on", bold=True)
         raise typer.Exit(code)
-    if summary.failed or capped:
+    if summary.failed or found.refused or capped:
         raise typer.Exit(Exit.UNSOUND)
 
 
@@ -94,13 +94,14 @@ async def _work(asked: Asked, found: Survey, display: CreditDisplay) -> bool:
 
 
 def _print(asked: Asked, found: Survey, summary: CreditSummary, *, capped: bool) -> None:
-    places = [str(target.directory) for target in asked.targets]
+    places = [str(target.directory) for target in asked.targets if holds_credits(target.directory)]
     if asked.flags.as_json:
         print_json(
             {
                 **summary.model_dump(mode="json"),
                 "share": summary.share,
                 "left_out": dict(found.left_out),
+                "refused": {str(path): reason for path, reason in found.refused.items()},
                 "capped": capped,
                 "directories": [*places],
             }

@@ -109,6 +109,7 @@ def survey_json(found: Survey) -> dict[str, JsonValue]:
         "unresolved": found.unresolved,
         "done": found.done,
         "left_out": dict(found.left_out),
+        "refused": {str(path): reason for path, reason in found.refused.items()},
         "calls": plan.calls,
         "input_tokens": plan.input_tokens,
         "output_tokens": plan.output_tokens,

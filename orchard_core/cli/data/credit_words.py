@@ -20,6 +20,7 @@ def plan_lines(flags: CreditFlags, found: Survey) -> list[str]:
     lines = [
         f"source     {clean_line(str(flags.path))}",
         f"rollouts   {found.resolved} resolved, {found.unresolved} unresolved{_left_out(found.left_out)}",
+        *_refused(found),
         f"to do      {found.todo}, of which {plan.items} are estimated; {found.done} were done before",
     ]
     if plan.calls:
@@ -31,6 +32,14 @@ def plan_lines(flags: CreditFlags, found: Survey) -> list[str]:
         before = f"; {money(found.spent_usd)} spent before" if found.done else ""
         expected = _expected(plan.cost_usd) if plan.calls + plan.rollouts else "nothing: nobody is asked"
         lines.append(f"cost       {expected}{before}")
+    return lines
+
+
+def _refused(found: Survey) -> list[str]:
+    """Each run that is left out as a whole, on a line of its own, and the reason on the next."""
+    lines = []
+    for path, reason in found.refused.items():
+        lines += [f"left out   {clean_line(str(path))}", f"           {clean_line(reason, 300)}"]
     return lines
 
 
@@ -62,6 +71,8 @@ def summary_lines(
             f"           {number} x {clean_line(error, 160)}"
             for error, number in list(summary.errors.items())[:_ERRORS]
         ]
+    if found.refused:
+        lines.append(f"left out   {len(found.refused)} of the runs, as said above")
     if found.left_out:
         lines.append(f"left out   {found.left_out.total()}, without a credit")
     if summary.median_length is not None:

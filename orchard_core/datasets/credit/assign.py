@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from orchard_core.datasets.credit.candidates import Candidate, Standing, read_item
 from orchard_core.datasets.credit.estimator import Estimator
 from orchard_core.datasets.credit.head import CreditHead
+from orchard_core.datasets.credit.refusal import Refusals
 from orchard_core.datasets.credit.rules import resolved_credit
 from orchard_core.datasets.credit.target import Target, is_done
 from orchard_core.datasets.credit.writer import CreditWriter
@@ -78,14 +80,17 @@ class Assignment:
     """It ended early, at `max_usd`."""
     passed_over: Counter[str] = field(default_factory=Counter)
     """Rollouts that turned out to have nothing to be credited, by the reason."""
+    refused: Mapping[Path, str] = field(default_factory=dict)
+    """Runs that the estimator refuses as a whole, and why."""
     _lost: int = 0
     _opened: list[_Open] = field(default_factory=list)
 
     async def credits(self) -> AsyncGenerator[Credit, None]:
         """Every new credit, in the order they are done.
 
-        Raises DatasetLocked, ConfigError, DatasetCorrupt; RunFutile when the estimator could not be had
-        several times in a row. What was given is kept.
+        A cell that the estimator refuses is left out. Raises CreditRefused when it refuses all,
+        DatasetLocked, ConfigError, DatasetCorrupt; RunFutile when the estimator could not be had several
+        times in a row. What was given is kept.
         """
         pending: set[asyncio.Task[Credit | None]] = set()
         try:
@@ -108,7 +113,16 @@ class Assignment:
                 place.writer.close()
 
     async def _work(self) -> AsyncGenerator[_Work, None]:
+        refusals = Refusals(
+            estimator=self.estimator,
+            head=self.head,
+            threshold=self.threshold,
+            retry_failed=self.options.retry_failed,
+        )
+        self.refused = refusals.reasons
         for target in self.targets:
+            if await refusals.leave_out(target):
+                continue
             place = _Open(target=target, writer=CreditWriter.open(target.directory, self.head))
             self._opened.append(place)
             for candidate in target.candidates():
@@ -120,6 +134,7 @@ class Assignment:
                     yield _Work(place=place, candidate=candidate)
             place.exhausted = True
             place.settle()
+        refusals.check(len(self.targets))
 
     def _is_spent(self) -> bool:
         """Whether the bound is reached; one of zero is not by work that is free."""

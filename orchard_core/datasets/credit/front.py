@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncGenerator, Mapping
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 
@@ -18,9 +18,11 @@ from orchard_core.datasets.credit.judge.estimator import JudgeEstimator
 from orchard_core.datasets.credit.judge.model import JudgeSettings, ModelJudge
 from orchard_core.datasets.credit.judge.models import JudgeModels
 from orchard_core.datasets.credit.rules import CreditRules
-from orchard_core.datasets.credit.target import find_targets
+from orchard_core.datasets.credit.target import Target, find_targets
 from orchard_core.gateway.server import Gateway
 from orchard_core.types.credit import Credit
+
+_LOG = logging.getLogger("orchard.datasets")
 
 
 async def assign_credit(
@@ -38,27 +40,41 @@ async def assign_credit(
 
     `judge` is a model's written form, `self`, or a judge of your own, which is closed at the end. Nothing is
     asked before money is spent: `options.max_usd` bounds it, and `orchard data credit --dry-run` tells it.
+    Cells that cannot be judged are left out with a warning in the log, unless none can.
     Raises what `find_targets` and `Assignment.credits` raise.
     """
     targets = find_targets(path, name=name, out=out)
     async with AsyncExitStack() as stack:
         estimator = await _estimator(stack, judge, judge_options or {}, rules or CreditRules())
         stack.push_async_callback(estimator.close)
-        work = Assignment(
-            targets=targets,
-            estimator=estimator,
-            head=CreditHead(
-                estimator=estimator.name,
-                settings={**estimator.settings, "threshold": threshold},
-                source=str(path),
-                created_at=time.time(),
-            ),
-            threshold=threshold,
-            options=options or AssignOptions(),
-        )
+        head = CreditHead.of(estimator, threshold=threshold, source=path)
+        async with aclosing(assigned(targets, estimator, head, threshold, options)) as found:
+            async for credit in found:
+                yield credit
+
+
+async def assigned(
+    targets: Sequence[Target],
+    estimator: Estimator,
+    head: CreditHead,
+    threshold: float,
+    options: AssignOptions | None,
+) -> AsyncGenerator[Credit, None]:
+    """New credits of these; the log warns of each target that the estimator refuses as a whole."""
+    work = Assignment(
+        targets=targets,
+        estimator=estimator,
+        head=head,
+        threshold=threshold,
+        options=options or AssignOptions(),
+    )
+    try:
         async with aclosing(work.credits()) as found:
             async for credit in found:
                 yield credit
+    finally:
+        for path, reason in work.refused.items():
+            _LOG.warning("%s was left out: %s", path, reason)
 
 
 async def _estimator(

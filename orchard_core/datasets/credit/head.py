@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 from pydantic import Field, JsonValue, ValidationError
 
 from orchard_core import __version__
+from orchard_core.datasets.credit.estimator import Estimator
 from orchard_core.errors import ConfigError, DatasetCorrupt, DatasetError, DatasetNotFound
 from orchard_core.rollout.config import Difference, flat
 from orchard_core.types.base import Record
@@ -37,6 +40,16 @@ class CreditHead(Record):
     """Version of orchard-core that made it."""
     created_at: float = 0.0
     """Seconds since the epoch."""
+
+    @classmethod
+    def of(cls, estimator: Estimator, *, threshold: float, source: str | Path) -> Self:
+        """Of credits that this estimator is about to give; a score of at least `threshold` has passed."""
+        return cls(
+            estimator=estimator.name,
+            settings={**estimator.settings, "threshold": threshold},
+            source=str(source),
+            created_at=time.time(),
+        )
 
     def differences(self, other: CreditHead) -> list[Difference]:
         """What decides the result and differs."""

@@ -6,10 +6,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from orchard_core.datasets.credit.candidates import Candidate, Standing, read_item
 from orchard_core.datasets.credit.estimator import CostPlan, Estimator
 from orchard_core.datasets.credit.head import CreditHead
+from orchard_core.datasets.credit.refusal import Refusals
 from orchard_core.datasets.credit.target import Target, is_done
 from orchard_core.types.credit import Credit
 
@@ -26,6 +28,8 @@ class Survey:
     """Of both, those that have a credit already."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Rollouts that get none, by the reason."""
+    refused: Mapping[Path, str] = field(default_factory=dict)
+    """Runs that the estimator refuses as a whole, and why; their rollouts are not counted."""
     plan: CostPlan = field(default_factory=CostPlan)
     """What the rest is expected to take."""
     spent_usd: float | None = 0.0
@@ -55,15 +59,20 @@ async def survey(
 ) -> Survey:
     """Look at every rollout; `on_look` is called after each.
 
-    Raises ConfigError when credits that are there have other settings, and what the estimator's `plan`
-    raises.
+    A cell that the estimator refuses is left out. Raises CreditRefused when it refuses all, ConfigError when
+    credits that are there have other settings, and what the estimator's `plan` raises.
     """
     found = Survey()
+    refusals = Refusals(estimator=estimator, head=head, threshold=threshold, retry_failed=retry_failed)
     for target in targets:
+        if await refusals.leave_out(target):
+            continue
         before = target.before(head)
         for candidate in target.candidates():
             await _look(found, candidate, before, estimator, threshold, retry_failed=retry_failed)
             on_look(found)
+    refusals.check(len(targets))
+    found.refused = refusals.reasons
     return found
 
 

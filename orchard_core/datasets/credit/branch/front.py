@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 
-from orchard_core.datasets.credit.assign import Assignment, AssignOptions
+from orchard_core.datasets.credit.assign import AssignOptions
 from orchard_core.datasets.credit.branch.estimator import NAME, BranchEstimator
 from orchard_core.datasets.credit.branch.opening import opened_by_name
 from orchard_core.datasets.credit.branch.options import BranchOptions
 from orchard_core.datasets.credit.candidates import PASSED
+from orchard_core.datasets.credit.front import assigned
 from orchard_core.datasets.credit.head import CreditHead
 from orchard_core.datasets.credit.rules import CreditRules
 from orchard_core.datasets.credit.target import find_targets
@@ -30,8 +30,9 @@ async def measure_credit(
 ) -> AsyncGenerator[Credit, None]:
     """New credits of a run or a matrix, each durable before it is given; the same call goes on.
 
-    `options.concurrency` bounds the continuations that run at once as well. Raises CreditRefused for runs
-    that cannot be continued, ConfigError, and what `find_targets` and `Assignment.credits` raise.
+    `options.concurrency` bounds the continuations that run at once as well. Cells of a matrix that cannot be
+    continued are left out with a warning in the log. Raises CreditRefused when none can, ConfigError, and
+    what `find_targets` and `Assignment.credits` raise.
     """
     targets = find_targets(path, name=name)
     options = options or AssignOptions()
@@ -42,20 +43,9 @@ async def measure_credit(
             open_parts=opened_by_name(gateway),
             concurrency=options.concurrency,
         )
-        work = Assignment(
-            targets=targets,
-            estimator=estimator,
-            head=CreditHead(
-                estimator=estimator.name,
-                settings={**estimator.settings, "threshold": threshold},
-                source=str(path),
-                created_at=time.time(),
-            ),
-            threshold=threshold,
-            options=options,
-        )
+        head = CreditHead.of(estimator, threshold=threshold, source=path)
         try:
-            async with aclosing(work.credits()) as found:
+            async with aclosing(assigned(targets, estimator, head, threshold, options)) as found:
                 async for credit in found:
                     yield credit
         finally:

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from orchard_core.datasets.credit.judge.view import TrajectoryView
+from orchard_core.errors import ConfigError, CreditRefused, PluginError
 from orchard_core.gateway.contract import Model
 from orchard_core.plugins.lookup import load_model
 from orchard_core.rollout.store.run import read_config
@@ -29,12 +30,24 @@ class JudgeModels:
         self._runs: dict[Path, tuple[str, dict[str, Any]]] = {}
 
     def __call__(self, view: TrajectoryView) -> Model:
-        """The model that judges a trajectory. Raises ConfigError and PluginError when it cannot be had."""
+        """The model that judges a trajectory. Raises ConfigError and PluginError when it cannot be had,
+        CreditRefused when it is the trajectory's own."""
         name, options = self._named(view)
         key = json.dumps([name, options], sort_keys=True, default=str)
         if key not in self._loaded:
-            self._loaded[key] = load_model(name, **options)
+            self._loaded[key] = self._load(name, options)
         return self._loaded[key]
+
+    def _load(self, name: str, options: Mapping[str, Any]) -> Model:
+        try:
+            return load_model(name, **options)
+        except (ConfigError, PluginError) as error:
+            if self._judge != SELF:
+                raise
+            raise CreditRefused(
+                f"its own model, {name}, cannot be had: {error.message}",
+                hint=error.hint or "name one for all with --judge",
+            ) from error
 
     def _named(self, view: TrajectoryView) -> tuple[str, dict[str, Any]]:
         if self._judge != SELF:
