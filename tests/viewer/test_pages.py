@@ -12,7 +12,14 @@ from orchard_core import ConfigError, DatasetWriter, Outcome
 from orchard_core.datasets.credit.head import CreditHead
 from orchard_core.datasets.credit.writer import CreditWriter
 from orchard_core.datasets.rows import rollout_rows
-from orchard_core.rollout.matrix.plan import MatrixPart, MatrixPlan, MatrixShared, cell_directory, write_plan
+from orchard_core.rollout.matrix.plan import (
+    MatrixPart,
+    MatrixPlan,
+    MatrixShared,
+    cell_directory,
+    read_plan,
+    write_plan,
+)
 from orchard_core.rollout.store.files import DiskFiles
 from orchard_core.viewer.search.writing import bring_up_to_date
 from orchard_core.viewer.sources.shelf import Shelf
@@ -301,6 +308,18 @@ async def test_a_matrix_is_a_list_of_all_its_rollouts_and_a_grid(viewer: Opens, 
         page = await client.page("/1.1/react-totals-2-1?in=matrix")
         assert 'href="/1.2/miniswe-totals-1-0?&amp;in=matrix"' in page or "miniswe-totals-1-0" in page
         assert (await client.ask("/1.3/")).status == 404
+
+
+async def test_a_cell_that_begins_and_one_that_is_added_are_found(viewer: Opens, matrix: Path) -> None:
+    async with viewer(matrix) as client:
+        plan = read_plan(matrix)
+        added = plan.cells[0].model_copy(update={"model": MatrixPart(name="other")})
+        write_plan(DiskFiles(), matrix, plan.model_copy(update={"cells": (*plan.cells, added)}))
+        for number, cell in ((3, plan.cells[2]), (4, added)):
+            rollout = make_rollout("totals-9", id=f"new-{number}")
+            await write_run(cell_directory(matrix, cell.key), [rollout], harness=cell.harness.name)
+            assert listed(await client.page(f"/1.{number}/")) == ["totals-9#0"]
+        assert len(listed(await client.page("/1/"))) == 10
 
 
 async def test_one_task_under_two_harnesses_stands_side_by_side(viewer: Opens, matrix: Path) -> None:

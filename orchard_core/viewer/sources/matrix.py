@@ -10,7 +10,7 @@ from pathlib import Path
 from orchard_core.errors import OrchardError
 from orchard_core.rollout.matrix.key import CellKey
 from orchard_core.rollout.matrix.plan import cell_directory, read_plan
-from orchard_core.rollout.store.run import CONFIG_NAME, open_run
+from orchard_core.rollout.store.run import CONFIG_NAME, PLAN_NAME, open_run
 from orchard_core.viewer.pieces import Piece
 from orchard_core.viewer.sources.contract import Lines
 from orchard_core.viewer.sources.line import Line
@@ -41,6 +41,7 @@ class MatrixSource:
         """Raises RunNotFound, RecordCorrupt, StoreError."""
         self._key, self._root = key, root
         self._lock = threading.Lock()
+        self._stamp = self._now()
         self._plan = read_plan(root)
         self._runs: dict[CellKey, RunSource] = {}
         self._lines: Lines | None = None
@@ -61,7 +62,8 @@ class MatrixSource:
         return self._root.resolve().name
 
     def cells(self) -> Sequence[CellSource]:
-        """Every combination; those that have begun since are found."""
+        """Every combination; those that were added or have begun since are found."""
+        self._follow_plan()
         found = []
         for number, cell in enumerate(self._plan.cells, 1):
             run, reason = self._runs.get(cell.key), cell.refused
@@ -75,6 +77,19 @@ class MatrixSource:
                     run = self._runs.setdefault(cell.key, run)
             found.append(CellSource(key=cell.key, run=run, reason=reason))
         return found
+
+    def _now(self) -> tuple[int, int]:
+        told = (self._root / PLAN_NAME).stat()
+        return told.st_size, told.st_mtime_ns
+
+    def _follow_plan(self) -> None:
+        """Cells are only ever added at the end, so that their numbers stay."""
+        try:
+            now = self._now()
+            if now != self._stamp:
+                self._plan, self._stamp = read_plan(self._root), now
+        except (OSError, OrchardError):
+            return  # what is known stays readable
 
     def facts(self) -> Mapping[str, str]:
         """See Source."""
