@@ -32,9 +32,9 @@ CREATE TABLE drops (reason TEXT PRIMARY KEY, count INTEGER);
 CREATE TABLE examples (reason TEXT, ord INTEGER, id TEXT, why TEXT);
 CREATE TABLE state (
     one INTEGER PRIMARY KEY CHECK (one = 1), read INTEGER, passed INTEGER, spooled INTEGER, digest TEXT,
-    files TEXT, done INTEGER
+    files TEXT, boot TEXT, done INTEGER
 );
-INSERT INTO state VALUES (1, 0, 0, 0, '', '', 0);
+INSERT INTO state VALUES (1, 0, 0, 0, '', '', '', 0);
 """
 
 
@@ -111,6 +111,8 @@ class State:
     """Chained digest of all rows read."""
     files: str = ""
     """Names, sizes and times of the source's files when reading began, as JSON."""
+    boot: str = ""
+    """Which start of the machine that was in."""
     done: bool = False
     """There is nothing more to read."""
 
@@ -130,9 +132,13 @@ class Index:
 
     def state(self) -> State:
         """As of the last chunk."""
-        row = self._base.execute("SELECT read, passed, spooled, digest, files, done FROM state").fetchone()
-        read, passed, spooled, digest, files, done = row
-        return State(read=read, passed=passed, spooled=spooled, digest=digest, files=files, done=bool(done))
+        row = self._base.execute(
+            "SELECT read, passed, spooled, digest, files, boot, done FROM state"
+        ).fetchone()
+        read, passed, spooled, digest, files, boot, done = row
+        return State(
+            read=read, passed=passed, spooled=spooled, digest=digest, files=files, boot=boot, done=bool(done)
+        )
 
     def add(
         self,
@@ -150,8 +156,9 @@ class Index:
             for reason, count in Counter(drop.reason for drop in dropped).items():
                 self._count(reason, count, [drop for drop in dropped if drop.reason == reason])
             self._base.execute(
-                "UPDATE state SET read = ?, passed = ?, spooled = ?, digest = ?, files = ?, done = ?",
-                (state.read, state.passed, state.spooled, state.digest, state.files, state.done),
+                "UPDATE state SET read = ?, passed = ?, spooled = ?, digest = ?, files = ?, boot = ?, "
+                "done = ?",
+                (state.read, state.passed, state.spooled, state.digest, state.files, state.boot, state.done),
             )
             self._base.execute("COMMIT")
 

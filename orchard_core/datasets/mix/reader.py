@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import FileIO
@@ -26,6 +27,7 @@ Messages = Sequence[Mapping[str, Any]]
 CHUNK_BYTES = 16 << 20
 """Bytes of rows between two commits: what a kill loses, and what is held."""
 CHUNK_ROWS = 2_000
+_PARTS = 1_000
 """Rows between two commits."""
 
 
@@ -172,7 +174,7 @@ class Reader:
     def _commit(self) -> State:
         chunk, self._chunk = self._chunk, _Chunk()
         if chunk.frames:
-            self._append(b"".join(chunk.frames))
+            self._append(chunk.frames)
         state = replace(
             self._before, read=self._read, passed=self._passed, spooled=self._spooled, digest=self._digest
         )
@@ -180,11 +182,15 @@ class Reader:
         self._tell(self._read, self._size)
         return state
 
-    def _append(self, data: bytes) -> None:
-        view = memoryview(data)
+    def _append(self, frames: Sequence[bytes]) -> None:
         try:
-            while view:
-                view = view[self._spool.write(view) or 0 :]
+            for start in range(0, len(frames), _PARTS):
+                parts = frames[start : start + _PARTS]
+                written = os.writev(self._spool.fileno(), parts)
+                if written < sum(map(len, parts)):  # the disk is nearly full, or the kernel took a pause
+                    rest = memoryview(b"".join(parts))[written:]
+                    while rest:
+                        rest = rest[self._spool.write(rest) or 0 :]
         except OSError as error:
             raise StoreError(
                 f"{self._job.spool} cannot be written: {error.strerror}",

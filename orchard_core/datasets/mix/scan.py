@@ -72,7 +72,8 @@ def _scan(job: Scan, tell: Callable[[int, int], None]) -> State:
 
     with ExitStack() as stack:
         stack.enter_context(_alone(job.index.with_suffix(".lock")))
-        index = Index(job.index)
+        boot = _boot()
+        index = _index(job, boot)
         stack.callback(index.close)
         state, files = index.state(), stamps(job)
         if state.files:
@@ -82,11 +83,30 @@ def _scan(job: Scan, tell: Callable[[int, int], None]) -> State:
             return state
         spool = stack.enter_context(job.spool.open("ab", buffering=0))
         spool.truncate(state.spooled)
-        state = Reader(job, index, spool, replace(state, files=as_text(files)), tell).run()
+        state = Reader(job, index, spool, replace(state, files=as_text(files), boot=boot), tell).run()
         unchanged(state.files, stamps(job), job.path, when="while it was read", mend=job.mend)
         state = replace(state, done=True)
         index.add((), (), (), state)
         return state
+
+
+def _index(job: Scan, boot: str) -> Index:
+    """The source's index, begun anew where the machine was started since: rows are not synced to the disk."""
+    index = Index(job.index)
+    if index.state().boot not in {"", boot}:
+        index.close()
+        for path in job.work.glob(f"{job.index.name}*"):
+            path.unlink()
+        index = Index(job.index)
+    return index
+
+
+def _boot() -> str:
+    """Which start of the machine this is; empty where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def stamps(job: Scan) -> Stamp:
