@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -71,13 +72,22 @@ def tool_texts(value: Any, field: str = "tools", *, filled: bool = False) -> str
     """Tool definitions, given as a JSON text, a list or nothing, as the JSON text of a list. Raises Fault."""
     if value is None or value == "":
         return "[]"
-    text = value if isinstance(value, str) else None
-    listed = parsed(value, field=field) if text is not None else value
-    if listed is None:
-        return "[]"
+    if isinstance(value, str):
+        return _tools_of(value, field)
+    return _tools_listed(without_nulls(value) if filled else value, field)
+
+
+@lru_cache(maxsize=256)
+def _tools_of(text: str, field: str) -> str:
+    """Of a text: rows of one harness have the same one."""
+    listed = parsed(text, field=field)
+    return "[]" if listed is None else _tools_listed(listed, field)
+
+
+def _tools_listed(listed: Any, field: str) -> str:
     if not isinstance(listed, list) or not all(isinstance(tool, dict) for tool in listed):
         raise Fault("a list of objects was expected", field=field)
-    return dumped(without_nulls(listed) if filled and text is None else listed)
+    return dumped(listed)
 
 
 def _known(carried: Any) -> Fields:

@@ -22,8 +22,8 @@ PICTURE = {
 }
 
 AWKWARD = st.sampled_from([
-    "", " ", "\x00", "\ud83d", "\udc00\ud83d", "\u2028\u2029\x85\ufeff", "\r\n", "<image>", "\\ud800", "\U0001f600", "e\u0301",
-    '{"a": 1}', "</think>", "null",
+    "", " ", "\x00", "\ud83d", "\udc00\ud83d", "\u2028\u2029\x85\ufeff", "\r\n", "<image>", "\\ud800",
+    "\U0001f600", "e\u0301", '{"a": 1}', "</think>", "null",
 ])  # fmt: skip
 texts = st.one_of(AWKWARD, st.text(st.characters(), max_size=12), st.lists(AWKWARD, max_size=4).map("".join))
 """Any text, halves of surrogate pairs among it."""
@@ -61,14 +61,16 @@ def argument_texts(draw: st.DrawFn) -> str:
                 '{"a": 1, "a": 2}',
                 '{"a":1.0e2}',
             ]
-        )  # fmt: skip
+        )
     )
 
 
 calls = st.fixed_dictionaries({
     "id": st.sampled_from(["c1", "c2", ""]),
     "type": st.just("function"),
-    "function": st.fixed_dictionaries({"name": st.sampled_from(["bash", "", "ü"]), "arguments": argument_texts()}),
+    "function": st.fixed_dictionaries(
+        {"name": st.sampled_from(["bash", "", "ü"]), "arguments": argument_texts()}
+    ),
 })  # fmt: skip
 
 

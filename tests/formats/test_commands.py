@@ -1,4 +1,4 @@
-"""`orchard data export` and `import`, as processes: whole or not at all, gone on with, nothing overwritten."""
+"""`orchard data export` and `import` as processes: whole or not at all, gone on with, nothing lost."""
 
 from __future__ import annotations
 

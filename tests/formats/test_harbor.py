@@ -1,4 +1,4 @@
-"""What we write is held against Harbor's own validator, and what Harbor's models write is read and given back."""
+"""What we write is held against Harbor's validator; what Harbor's models write is given back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ below = Trajectory(
 )
 whole = Trajectory(
     schema_version=sys.argv[2], session_id="s", agent=Agent(
-        name="terminus", version="2.0", model_name="m", tool_definitions=[{"type": "function", "function": {"name": "f"}}],
+        name="terminus", version="2.0", model_name="m",
+        tool_definitions=[{"type": "function", "function": {"name": "f"}}],
         extra={"mode": "json"},
     ),
     notes="made by hand", continued_trajectory_ref="next.json", extra={"reward": 1.0},
@@ -59,9 +60,11 @@ whole = Trajectory(
             ContentPart(type="image", source=ImageSource(media_type="image/png", path="images/a.png")),
         ]),
         Step(
-            step_id=3, source="agent", model_name="other", message="I look", reasoning_content="hm", reasoning_effort="high",
+            step_id=3, source="agent", model_name="other", message="I look", reasoning_content="hm",
+            reasoning_effort="high",
             tool_calls=[
-                ToolCall(tool_call_id="c1", function_name="f", arguments={"x": [1, 2.5, None]}, extra={"timeout": 3}),
+                ToolCall(tool_call_id="c1", function_name="f", arguments={"x": [1, 2.5, None]},
+                         extra={"timeout": 3}),
                 ToolCall(tool_call_id="c2", function_name="f", arguments={}),
             ],
             observation=Observation(results=[
@@ -76,8 +79,8 @@ whole = Trajectory(
             ),
             llm_call_count=1, extra={"a": 1},
         ),
-        Step(step_id=4, source="agent", message="", observation=Observation(results=[ObservationResult(content="out")]),
-             llm_call_count=0),
+        Step(step_id=4, source="agent", message="", llm_call_count=0,
+             observation=Observation(results=[ObservationResult(content="out")])),
         Step(step_id=5, source="agent", message="done", is_copied_context=True),
     ],
 )
@@ -256,7 +259,7 @@ def test_members_that_atif_does_not_know_go_under_extra(harbor: Path, tmp_path: 
         ({"steps": [{"step_id": 1, "source": "robot", "message": "x"}]}, "steps[0].source"),
         ({"steps": [{"step_id": 1, "source": "user", "message": 5}]}, "steps[0].message"),
         (
-            {"steps": [{"step_id": 1, "source": "agent", "message": "", "tool_calls": [{"tool_call_id": "c"}]}]},
+            {"steps": [{"step_id": 1, "source": "agent", "message": "", "tool_calls": [{"id": "c"}]}]},
             "steps[0].tool_calls[0].arguments",
         ),
         ({"subagent_trajectories": [{"schema_version": "x"}]}, "subagent_trajectories[0].schema_version"),

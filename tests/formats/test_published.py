@@ -1,4 +1,4 @@
-"""The published microsoft/Orchard columns: files of theirs are read for what they say and given back equal."""
+"""The published microsoft/Orchard columns: files of theirs are read, and given back equal."""
 
 from __future__ import annotations
 
