@@ -51,6 +51,16 @@ def test_a_run_is_measured_after_saying_what_it_takes(tmp_path: Path) -> None:
     again = orchard(*asked, "--yes", "--json")
     assert again.returncode == 0, again.stderr
     assert list(read_branches(tmp_path / "runs/a/credit/branch")) == branches
+    sure = ("--reuse", "branch", "--name", "sure", "--option", "rise_by=lower-bound")
+    reused = orchard("data", "credit", "runs/a", *sure, "--json")
+    assert reused.returncode == 0, reused.stderr
+    told_anew = open_credits(tmp_path / "runs/a/credit/sure")
+    assert {credit.rollout: credit.points for credit in told_anew} == {
+        credit.rollout: credit.points for credit in credits_done
+    }
+    assert [credit.rollout for credit in told_anew if any(credit.mask)] == [
+        credit.rollout for credit in told_anew if credit.resolved
+    ]  # two continuations make nothing sure
 
 
 CONFIG = RunConfig(

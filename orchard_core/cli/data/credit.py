@@ -47,7 +47,7 @@ def credit(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
         return
     launch(
         flag.CreditFlags(
-            path=named(path), estimator=estimator, name=name or estimator, out=out,
+            path=named(path), estimator=estimator, name=name or reuse or estimator, out=out,
             rules=rules_of(epsilon=epsilon, interpolation=interpolation, end=end, merge=merge),
             threshold=threshold, reuse=reuse, context_tokens=context_tokens, template=template,
             judge=judge or "", judge_options=judge_options(judge_option, base_url),

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from orchard_core.cli.data.credit_flags import CreditFlags
 from orchard_core.datasets.credit.estimator import Estimator
 from orchard_core.datasets.credit.head import CreditHead, credit_directory
 from orchard_core.datasets.credit.target import Target, find_targets
 from orchard_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from orchard_core.datasets.credit.branch.options import RiseBy
 
 Opener = Callable[[CreditFlags], AbstractAsyncContextManager[Estimator]]
 
@@ -37,8 +41,25 @@ async def _reusing(asked: Asked) -> AsyncIterator[Estimator]:
         raise ConfigError(
             "--reuse needs another --name, within the run", hint="--reuse judge --name judge-strict"
         )
+    if flags.judge or flags.judge_options or flags.judge_params:
+        raise ConfigError("--reuse asks nobody, so no judge is named with it", hint="leave --judge away")
     places = {target.directory: credit_directory(target.source.path, flags.reuse) for target in asked.targets}
-    yield ReusingEstimator(places, flags.rules)
+    yield ReusingEstimator(places, flags.rules, rise_by=_rise_by(flags.options))
+
+
+def _rise_by(options: Mapping[str, Any]) -> RiseBy | None:
+    """Of the options of branch the one that can be told anew. Raises ConfigError for others."""
+    from orchard_core.datasets.credit.branch.options import RiseBy
+
+    if others := sorted(options.keys() - {"rise_by"}):
+        raise ConfigError(
+            f"--reuse measures nothing, so {', '.join(others)} cannot be chosen",
+            hint="only --option rise_by can; or measure with another --name and without --reuse",
+        )
+    try:
+        return RiseBy(options["rise_by"]) if options else None
+    except ValueError:
+        raise ConfigError(f"rise_by is {options['rise_by']!r}", hint=f"it is {' or '.join(RiseBy)}") from None
 
 
 ESTIMATORS: Mapping[str, Opener] = {"judge": _open_judge, "branch": _open_branch}

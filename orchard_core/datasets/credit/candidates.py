@@ -58,11 +58,16 @@ class Candidate:
     @property
     def stamp(self) -> dict[str, Any]:
         """What a credit notes of it, so that one that was graded or run again is credited again."""
-        return {"score": self.score, "tries": self.tries}
+        return stamp_of(self.score, tries=self.tries)
 
     def is_of(self, credit: Credit) -> bool:
         """Whether a credit was given to the rollout as it is now."""
         return all(credit.settings.get(name) == value for name, value in self.stamp.items())
+
+
+def stamp_of(score: float | None, *, tries: int) -> dict[str, Any]:
+    """See `Candidate.stamp`; `tries` 0: unknown."""
+    return {"score": score, "tries": tries}
 
 
 def run_candidates(root: Path, directory: Path) -> Iterator[Candidate]:

@@ -85,7 +85,7 @@ class Brancher:
             if self._mode is BranchMode.RESTORE:
                 raise SandboxUnsupported(
                     f"the provider {self._parts.provider.name} takes no snapshots",
-                    hint="use --state rerun, or --sandbox local",
+                    hint="leave --option state=restore away, or run with --sandbox local",
                 )
             return
         calls = [self._recording.turns[turn] for turn in sorted(turns)]

@@ -9,13 +9,14 @@ import pytest
 
 from orchard_core import Credit, open_credits
 from orchard_core.cli.exits import Exit
+from orchard_core.datasets.credit.branch.options import RiseBy
 from orchard_core.datasets.credit.curve import CurveEnd, Interpolation
 from orchard_core.datasets.credit.estimator import Estimator
 from orchard_core.datasets.credit.head import CreditHead
 from orchard_core.datasets.credit.reuse import ReusingEstimator
 from orchard_core.datasets.credit.rules import CreditRules, failed_credit, resolved_credit
 from orchard_core.datasets.credit.writer import CreditWriter
-from orchard_core.errors import CreditRefused
+from orchard_core.errors import CreditRefused, DatasetNotFound
 from orchard_core.types.credit import ValuePoint
 from tests.cli.conftest import command
 
@@ -39,8 +40,8 @@ def written(root: Path, credit: Credit, rules: CreditRules, **settings: str) -> 
     return root
 
 
-async def reused(root: Path, rules: CreditRules) -> Credit:
-    estimator = ReusingEstimator({root / "new": root}, rules)
+async def reused(root: Path, rules: CreditRules, *, rise_by: RiseBy | None = None) -> Credit:
+    estimator = ReusingEstimator({root / "new": root}, rules, rise_by=rise_by)
     assert isinstance(estimator, Estimator)
     return await estimator.estimate(make_item(make_rollout(), root / "new"))
 
@@ -72,18 +73,60 @@ async def test_errors_stay_errors_and_what_is_not_there_is_tried_again(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("settings", "rules", "said"),
+    ("rules", "rise_by", "said"),
     [
-        ({}, CreditRules(end=CurveEnd.ESTIMATE), "--end outcome"),
-        ({"rise_by": "lower-bound"}, CreditRules(), "rises by lower-bound"),
+        (CreditRules(end=CurveEnd.ESTIMATE), None, "--end outcome"),
+        (CreditRules(), RiseBy.LOWER_BOUND, "values without intervals"),
     ],
 )
 async def test_what_a_curve_does_not_tell_is_refused(
-    tmp_path: Path, settings: dict[str, str], rules: CreditRules, said: str
+    tmp_path: Path, rules: CreditRules, rise_by: RiseBy | None, said: str
 ) -> None:
-    root = written(tmp_path, credited(CreditRules()), CreditRules(), **settings)
+    root = written(tmp_path, credited(CreditRules()), CreditRules())
     with pytest.raises(CreditRefused, match=said):
-        ReusingEstimator({tmp_path / "new": root}, rules)
+        ReusingEstimator({tmp_path / "new": root}, rules, rise_by=rise_by)
+
+
+@pytest.mark.parametrize("there", [*RiseBy])
+@pytest.mark.parametrize("asked", [None, *RiseBy])
+async def test_measured_values_tell_which_rises_are_sure(
+    tmp_path: Path, there: RiseBy, asked: RiseBy | None
+) -> None:
+    """0.2 to 0.5 to 0.9, of which the second is sure."""
+    ends = ((0, 0.2, 0.1, 0.4), (2, 0.5, 0.3, 0.6), (3, 0.9, 0.85, 0.95))
+    points = [
+        ValuePoint(turn=turn, value=value, low=low, high=high, samples=16) for turn, value, low, high in ends
+    ]
+    rules = CreditRules()
+    curve = rules.curve(points, 4)
+    measured = rules.credit(rollout="one", estimator="branch", curve=curve, cost_usd=0.0)
+    found = await reused(written(tmp_path, measured, rules, rise_by=there.value), rules, rise_by=asked)
+    sure = (asked or there) is RiseBy.LOWER_BOUND
+    assert found.mask == ((0, 0, 1, 0) if sure else (1, 1, 1, 0))
+    assert found.points == measured.points
+
+
+async def test_a_rollout_that_was_run_or_graded_again_is_not_given_its_earlier_values(tmp_path: Path) -> None:
+    rules = CreditRules()
+    stamped = credited(rules).model_copy(update={"settings": {"score": 0.0, "tries": 1}})
+    root = written(tmp_path, stamped, rules)
+    estimator = ReusingEstimator({root / "new": root}, rules)
+    for now, stale in (({}, False), ({"tries": 2}, True), ({"score": 0.5}, True)):
+        credit = await estimator.estimate(make_item(make_rollout(**now), root / "new"))
+        assert credit.again is stale
+        assert bool(credit.error) is stale
+
+
+async def test_a_cell_without_earlier_values_is_refused_and_the_others_are_not(tmp_path: Path) -> None:
+    rules = CreditRules()
+    root = written(tmp_path / "a", credited(rules), rules)
+    places = {tmp_path / "new-a": root, tmp_path / "new-b": tmp_path / "b"}
+    estimator = ReusingEstimator(places, rules)
+    assert (await estimator.plan([make_item(make_rollout(), tmp_path / "new-a")])).items == 1
+    with pytest.raises(CreditRefused, match=f"no credits at {tmp_path / 'b'}"):
+        await estimator.plan([make_item(make_rollout(), tmp_path / "new-b")])
+    with pytest.raises(DatasetNotFound):
+        ReusingEstimator({tmp_path / "new-b": tmp_path / "b"}, rules)
 
 
 async def test_the_command_takes_what_is_there_and_asks_nobody(tmp_path: Path) -> None:
@@ -94,9 +137,19 @@ async def test_the_command_takes_what_is_there_and_asks_nobody(tmp_path: Path) -
     assert orchard(*scripted).returncode == Exit.OK
     (tmp_path / "judge.jsonl").unlink()
     again = ("data", "credit", "r", "--reuse", "judge")
-    refused = orchard(*again)
-    assert refused.returncode == Exit.USAGE
-    assert "another --name" in refused.stderr
+    for more, said in (
+        ((), "another --name"),
+        (("--estimator", "branch"), "another --name"),
+        (("--name", "wide", "--judge", "scripted:judge.jsonl"), "--reuse asks nobody"),
+        (("--name", "wide", "--option", "k=4"), "k cannot be chosen"),
+        (("--name", "wide", "--option", "rise_by=luck"), "value or lower-bound"),
+        (("--name", "wide", "--option", "rise_by=lower-bound"), "values without intervals"),
+        (("--name", "wide", "--end", "estimate"), "made with --end outcome"),
+    ):
+        refused = orchard(*again, *more)
+        assert refused.returncode == Exit.USAGE, (more, refused.stderr)
+        assert said in refused.stderr
+        assert not (tmp_path / "r" / "credit" / "wide").exists()
     done = orchard(*again, "--name", "wide", "--merge", "context:2")
     assert done.returncode == Exit.OK, done.stderr
     assert "nobody is asked" in done.stderr
