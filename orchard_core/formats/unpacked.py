@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,11 +24,11 @@ def lines(path: Path) -> Iterator[bytes]:
     """Lines without their ends, blank ones left out. Raises Fault where one cannot be had, and OSError."""
     held = bytearray()
     for piece in pieces(path):
-        start = 0
+        start = 0 if held else _blank(piece, 0)
         while (end := piece.find(b"\n", start)) >= 0:
             line = bytes(held + piece[start:end]).strip(b" \t\r")
             held.clear()
-            start = end + 1
+            start = _blank(piece, end + 1)
             if line:
                 yield line
         held += piece[start:]
@@ -35,6 +36,15 @@ def lines(path: Path) -> Iterator[bytes]:
     line = bytes(held).strip(b" \t\r")
     if line:
         yield line
+
+
+_BLANKS = re.compile(rb"[ \t\r\n]*")
+
+
+def _blank(piece: bytes, at: int) -> int:
+    """Where the next line begins, past blank ones: a bomb may have millions of them."""
+    found = _BLANKS.match(piece, at)
+    return found.end() if found else at
 
 
 def whole(path: Path) -> bytes:
