@@ -36,7 +36,7 @@ def credit(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     """Assign credit to the answers of unresolved rollouts, so that their useful stretches can be trained on.
 
     What it will cost is said before it starts. The same command goes on where an earlier one ended. Exits
-    with 1 when a rollout could not be estimated.
+    with 1 when a rollout, or a cell of a matrix, could not be estimated.
     """
     from orchard_core.cli.data.credit_launch import launch, print_prompt
     from orchard_core.cli.data.credit_request import branch_options, judge_options, named, rules_of
@@ -47,12 +47,11 @@ def credit(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
         return
     launch(
         flag.CreditFlags(
-            path=named(path), estimator=estimator, name=name or reuse or estimator, out=out,
+            path=named(path), estimator=estimator, name=name or reuse or estimator, out=out, reuse=reuse,
             rules=rules_of(epsilon=epsilon, interpolation=interpolation, end=end, merge=merge),
-            threshold=threshold, reuse=reuse, context_tokens=context_tokens, template=template,
-            judge=judge or "", judge_options=judge_options(judge_option, base_url),
-            judge_params=key_values(param or (), "--param"), options=branch_options(option, max_rollouts),
-            concurrency=concurrency, max_cost=max_cost, retry_failed=retry_failed, agreed=yes,
-            dry_run=dry_run, plain=plain, as_json=as_json,
+            threshold=threshold, judge=judge or "", judge_options=judge_options(judge_option, base_url),
+            judge_params=key_values(param or (), "--param"), context_tokens=context_tokens, template=template,
+            options=branch_options(option, max_rollouts), concurrency=concurrency, max_cost=max_cost,
+            retry_failed=retry_failed, agreed=yes, dry_run=dry_run, plain=plain, as_json=as_json,
         )
     )  # fmt: skip

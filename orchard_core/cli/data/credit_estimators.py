@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -78,6 +79,8 @@ class Asked:
     @classmethod
     def of(cls, flags: CreditFlags) -> Asked:
         """Raises ConfigError for an unknown estimator, and what `find_targets` raises."""
+        if math.isnan(flags.threshold):
+            raise ConfigError("--threshold is no number", hint="1.0, as in reports, or less")
         if flags.estimator not in ESTIMATORS:
             raise ConfigError(
                 f"there is no estimator {flags.estimator!r}", hint=f"there are {', '.join(ESTIMATORS)}"

@@ -61,9 +61,9 @@ def _worked(asked: Asked, found: Survey) -> tuple[bool, Exit]:
         expected_usd=found.plan.cost_usd,
         expected_rollouts=found.plan.rollouts,
     )
-    display = make_display(
-        f"credit by {asked.flags.estimator} · {asked.flags.path}", progress, plain=asked.flags.plain
-    )
+    flags = asked.flags
+    by = f"from {flags.reuse}" if flags.reuse else f"by {flags.estimator}"
+    display = make_display(f"credit {by} · {flags.path}", progress, plain=flags.plain)
     with display.showing():
         capped, code = run_async(cancelling(lambda: _work(asked, found, display)))
     return bool(capped), code

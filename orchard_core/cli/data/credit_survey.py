@@ -16,6 +16,18 @@ from orchard_core.cli.output import err, out
 from orchard_core.datasets.credit.survey import Survey, survey
 from orchard_core.errors import ConfigError, CreditRefused
 
+_PRICED = {
+    "judge": "--judge-option price.input=3 --judge-option price.output=15 (dollars per million tokens), "
+    "or --yes to go on without",
+    "branch": "--yes to go on without; --max-rollouts bounds what is measured of a trajectory",
+}
+"""What makes a price known, by the estimator."""
+_CHEAPER = {
+    "judge": "raise --max-cost, name a cheaper judge, or shorten its prompts with --context-tokens",
+    "branch": "raise --max-cost, or lower --max-rollouts or --option k=",
+}
+"""What makes it cost less, by the estimator."""
+
 
 def surveyed(asked: Asked) -> Survey:
     """Look at every rollout, and say what is to be done. Raises typer.Exit when it was stopped."""
@@ -80,13 +92,12 @@ def check_affordable(flags: CreditFlags, found: Survey) -> None:
     if total is None and not flags.agreed:
         raise CreditRefused(
             "the price is unknown, so --max-cost cannot be kept",
-            hint="--judge-option price.input=3 --judge-option price.output=15 (dollars per million tokens), "
-            "or --yes to go on without",
+            hint=_PRICED[flags.estimator],
         )
     if total is not None and total > flags.max_cost:
         raise CreditRefused(
             f"it would come to about ${total:.2f} in all, and --max-cost is ${flags.max_cost:.2f}",
-            hint="raise --max-cost, name a cheaper judge, or shorten its prompts with --context-tokens",
+            hint=_CHEAPER[flags.estimator],
         )
 
 

@@ -16,7 +16,7 @@ from orchard_core.datasets.credit.refusal import Refusals
 from orchard_core.datasets.credit.rules import resolved_credit
 from orchard_core.datasets.credit.target import Target, is_done
 from orchard_core.datasets.credit.writer import CreditWriter
-from orchard_core.errors import RunFutile
+from orchard_core.errors import ConfigError, RunFutile
 from orchard_core.types.credit import Credit
 
 FUTILE = 8
@@ -33,6 +33,11 @@ class AssignOptions:
     """No further rollout is begun once this start has spent so much; None: no bound."""
     retry_failed: bool = False
     """Also those whose credit is an error."""
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError."""
+        if self.concurrency < 1:
+            raise ConfigError(f"concurrency is {self.concurrency}", hint="at least one rollout at once")
 
 
 @dataclass(slots=True, kw_only=True)

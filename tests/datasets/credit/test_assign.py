@@ -295,3 +295,8 @@ def test_one_unknown_cost_makes_the_sum_unknown() -> None:
         for name, cost in (("a", 1.0), ("b", None))
     ]
     assert CreditSummary.of(told).cost_usd is None
+
+
+def test_none_at_once_is_refused_before_it_could_wait_for_ever() -> None:
+    with pytest.raises(ConfigError, match="concurrency is 0"):
+        AssignOptions(concurrency=0)

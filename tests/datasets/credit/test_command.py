@@ -338,6 +338,34 @@ async def test_rows_of_a_dataset_are_judged_into_a_directory_of_their_own(
     assert open_credits(tmp_path / "c").by_rollout["t"].mask == (1, 1, 1, 1)
 
 
+async def test_a_threshold_that_is_no_number_is_refused(run: Path, orchard: Orchard) -> None:
+    """Every score would be below it: what passed would be judged."""
+    refused = orchard("data", "credit", str(run), "--judge", "scripted:judge.jsonl", "--threshold", "nan")
+    assert refused.returncode == Exit.USAGE
+    assert "--threshold is no number" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("estimator", "more", "hint"),
+    [
+        ("judge", ("--judge", "openai:judge"), "--judge-option price.input="),
+        ("branch", (), "--max-rollouts bounds what is measured"),
+    ],
+)
+async def test_how_a_price_becomes_known_is_told_of_the_estimator_that_was_asked_for(
+    tmp_path: Path, orchard: Orchard, estimator: str, more: tuple[str, ...], hint: str
+) -> None:
+    unpriced = make_rollout("t")
+    calls = tuple(call.model_copy(update={"cost_usd": None}) for call in unpriced.trajectory.calls)
+    trajectory = unpriced.trajectory.model_copy(update={"calls": calls})
+    parts = {"taskset": "workbench:1", "model": "oracle", "sandbox": "local"}
+    await write_run(tmp_path / "r", [unpriced.model_copy(update={"trajectory": trajectory})], **parts)
+    refused = orchard("data", "credit", "r", "--estimator", estimator, *more, "--max-cost", "1", **KEY)
+    assert refused.returncode == Exit.USAGE
+    assert "the price is unknown" in refused.stderr
+    assert hint in refused.stderr
+
+
 @pytest.mark.slow
 async def test_every_cell_of_a_matrix_gets_its_credits(tmp_path: Path, orchard: Orchard) -> None:
     noisy = ("--model", "noisy-oracle", "--model", "oracle", "--taskset", "workbench:2", "--attempts", "2")

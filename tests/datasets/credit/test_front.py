@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -57,6 +58,35 @@ async def test_a_judge_of_ones_own_is_shown_everything_and_closed(tmp_path: Path
     assert judge.closed
     assert open_credits(run / "credit" / "own").settings["judge"] == "halves"
     assert [credit async for credit in assign_credit(run, judge=judge, rules=rules, name="own")] == []
+
+
+class Says(Halves):
+    """Gives these key steps, whatever it is shown."""
+
+    def __init__(self, *steps: ValuePoint) -> None:
+        super().__init__()
+        self.steps = steps
+
+    async def judge(self, view: TrajectoryView, outcome: GoldOutcome) -> Judgement:
+        return Judgement(steps=self.steps, cost_usd=0.25)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((), "turns [] are no key steps of 0..4"),
+        ((ValuePoint(turn=1, value=0.1), ValuePoint(turn=1, value=0.2)), "turns [1, 1] are no key steps"),
+        ((ValuePoint(turn=5, value=0.1),), "turns [5] are no key steps"),
+        ((ValuePoint(turn=0, value=math.nan),), "the value of turn 0 is no number"),
+    ],
+)
+async def test_what_a_judge_of_ones_own_cannot_mean_is_an_error_and_no_curve(
+    tmp_path: Path, given: tuple[ValuePoint, ...], said: str
+) -> None:
+    run = await write_run(tmp_path / "r", [make_rollout("t")])
+    (credit,) = [credit async for credit in assign_credit(run, judge=Says(*given))]
+    assert credit.error.startswith(f"the judge's key steps cannot be used: {said}")
+    assert (credit.points, credit.mask, credit.cost_usd, credit.again) == ((), (0, 0, 0, 0), 0.25, False)
 
 
 async def test_a_model_is_named_as_everywhere(tmp_path: Path) -> None:

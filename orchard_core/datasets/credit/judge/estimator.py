@@ -51,20 +51,27 @@ class JudgeEstimator:
 
     def _credit(self, rollout: str, turns: int, found: Judgement) -> Credit:
         if found.error:
-            return failed_credit(
-                rollout,
-                estimator=self.name,
-                turns=turns,
-                error=found.error,
-                again=found.again,
-                cost_usd=found.cost_usd,
-            )
+            return self._failed(rollout, turns, found, found.error)
+        try:
+            curve = self._rules.curve(found.steps, turns)
+        except ValueError as error:  # a judge of someone's own
+            return self._failed(rollout, turns, found, f"the judge's key steps cannot be used: {error}")
         return self._rules.credit(
             rollout=rollout,
             estimator=self.name,
-            curve=self._rules.curve(found.steps, turns),
+            curve=curve,
             cost_usd=found.cost_usd,
             settings={"prompt_sha256": found.prompt_sha256},
+        )
+
+    def _failed(self, rollout: str, turns: int, found: Judgement, error: str) -> Credit:
+        return failed_credit(
+            rollout,
+            estimator=self.name,
+            turns=turns,
+            error=error,
+            again=found.again,
+            cost_usd=found.cost_usd,
         )
 
     async def close(self) -> None:

@@ -7,6 +7,7 @@ end, once.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass, field, replace
 
@@ -49,7 +50,9 @@ class Truth:
     """What plays and scores it."""
     rate: float
     """The oracle's rate of mistakes."""
-    _ends: dict[Steps, float] = field(default_factory=dict)
+    rooms: asyncio.Semaphore
+    """Bounds the rollouts that run at once."""
+    _ends: dict[Steps, asyncio.Task[float]] = field(default_factory=dict)
 
     @property
     def _steps(self) -> tuple[Move, ...]:
@@ -78,10 +81,14 @@ class Truth:
     async def end(self, skipped: Steps) -> float:
         """What the real verifier says once all steps but these were played."""
         if skipped not in self._ends:
+            self._ends[skipped] = asyncio.create_task(self._scored(skipped))
+        return await self._ends[skipped]
+
+    async def _scored(self, skipped: Steps) -> float:
+        async with self.rooms:
             rollout = await run_rollout(self.task, replace(self.parts, model=self._playing(skipped)))
-            assert rollout.score is not None
-            self._ends[skipped] = rollout.score
-        return self._ends[skipped]
+        assert rollout.score is not None
+        return rollout.score
 
     def _playing(self, skipped: Steps) -> ScriptedModel:
         steps = self._steps
