@@ -15,6 +15,7 @@ from orchard_core.gateway.conversation import content_hash
 from orchard_core.rollout.text import excerpt
 from orchard_core.rollout.tool_ending import ToolEnding
 from orchard_core.tasks.contract import Tool
+from orchard_core.tasks.wrapper import ToolWrapper
 from orchard_core.types.content import Content, Text
 from orchard_core.types.model import Message, ModelCall
 from orchard_core.types.sandbox import ExecResult
@@ -82,29 +83,14 @@ class LastResults:
             self._seen.append(_Seen(began=began, name=name, content=excerpt(text, RESULT_LIMIT) + end))
 
 
-class ObservedTool:
+class ObservedTool(ToolWrapper):
     """A task's tool whose results and faults are noted, called by whichever way. Honours
     `orchard_core.Tool`, but raises errors of the tree only."""
 
     def __init__(self, tool: Tool, results: LastResults, ending: ToolEnding) -> None:
-        self._tool = tool
+        super().__init__(tool)
         self._results = results
         self._ending = ending
-
-    @property
-    def name(self) -> str:
-        """See Tool."""
-        return self._tool.name
-
-    @property
-    def description(self) -> str:
-        """See Tool."""
-        return self._tool.description
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        """See Tool."""
-        return self._tool.parameters
 
     async def call(self, args: Mapping[str, JsonValue]) -> ToolResult:
         """See Tool. Whatever is no fault of the machinery is the task's: TaskInvalid."""

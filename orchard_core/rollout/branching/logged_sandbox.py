@@ -8,40 +8,23 @@ from pathlib import Path
 
 from orchard_core.rollout.branching.operations import Doing, Fed, OperationLog
 from orchard_core.sandbox.contract import Command, Process, Sandbox
+from orchard_core.sandbox.wrapper import SandboxWrapper
 from orchard_core.types.model import ModelEndpoint
 from orchard_core.types.sandbox import (
     AgentEndpoint,
-    Capabilities,
     ExecResult,
     FileEntry,
     LocalAddress,
     PtySize,
-    SandboxSpec,
-    Snapshot,
 )
 
 
-class LoggedSandbox:
+class LoggedSandbox(SandboxWrapper):
     """Honours `orchard_core.Sandbox`. What leaves more behind than files is told to the log as beyond it."""
 
     def __init__(self, sandbox: Sandbox, log: OperationLog) -> None:
-        self._sandbox = sandbox
+        super().__init__(sandbox)
         self._log = log
-
-    @property
-    def id(self) -> str:
-        """See Sandbox."""
-        return self._sandbox.id
-
-    @property
-    def spec(self) -> SandboxSpec:
-        """See Sandbox."""
-        return self._sandbox.spec
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """See Sandbox."""
-        return self._sandbox.capabilities
 
     async def exec(
         self,
@@ -146,34 +129,3 @@ class LoggedSandbox:
         """See Sandbox."""
         self._log.beyond("another program works in the sandbox by itself")
         return await self._sandbox.endpoint()
-
-    async def withdraw(self, endpoint: AgentEndpoint) -> None:
-        """See Sandbox."""
-        await self._sandbox.withdraw(endpoint)
-
-    async def reset_processes(self) -> None:
-        """See Sandbox."""
-        await self._sandbox.reset_processes()
-
-    async def snapshot(self) -> Snapshot:
-        """See Sandbox."""
-        return await self._sandbox.snapshot()
-
-    async def fork(self, count: int) -> builtins.list[Sandbox]:
-        """See Sandbox."""
-        return await self._sandbox.fork(count)
-
-    async def alive(self) -> bool:
-        """See Sandbox."""
-        return await self._sandbox.alive()
-
-    async def close(self) -> None:
-        """See Sandbox."""
-        await self._sandbox.close()
-
-    async def __aenter__(self) -> Sandbox:
-        await self._sandbox.__aenter__()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self._sandbox.__aexit__(*exc)

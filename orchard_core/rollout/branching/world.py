@@ -18,6 +18,7 @@ from orchard_core.rollout.branching.replay import Replay
 from orchard_core.rollout.session import ModelGateway, ModelSession
 from orchard_core.sandbox.contract import Sandbox, SandboxProvider
 from orchard_core.tasks.contract import TaskSet, Tool
+from orchard_core.tasks.wrapper import ToolWrapper
 from orchard_core.types.harness import Limits
 from orchard_core.types.model import ModelCall
 from orchard_core.types.sandbox import Capabilities, SandboxSpec, Snapshot
@@ -148,28 +149,13 @@ class LoggedTaskSet:
             yield [LoggedTool(tool, self._log, self._on_tool) for tool in tools]
 
 
-class LoggedTool:
+class LoggedTool(ToolWrapper):
     """Honours `orchard_core.Tool`."""
 
     def __init__(self, tool: Tool, log: OperationLog, on_call: Callable[[], None]) -> None:
-        self._tool = tool
+        super().__init__(tool)
         self._log = log
         self._on_call = on_call
-
-    @property
-    def name(self) -> str:
-        """See Tool."""
-        return self._tool.name
-
-    @property
-    def description(self) -> str:
-        """See Tool."""
-        return self._tool.description
-
-    @property
-    def parameters(self) -> Mapping[str, JsonValue]:
-        """See Tool."""
-        return self._tool.parameters
 
     async def call(self, args: Mapping[str, JsonValue]) -> ToolResult:
         """See Tool."""

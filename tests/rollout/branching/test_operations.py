@@ -24,8 +24,10 @@ from orchard_core import (
 )
 from orchard_core.rollout.attempt import run_rollout
 from orchard_core.rollout.branching.branch import BranchMode
+from orchard_core.rollout.branching.logged_sandbox import LoggedSandbox
 from orchard_core.rollout.branching.operations import Answerer, Doing, Fed, Operation, Recorder
 from orchard_core.rollout.parts import RolloutParts
+from orchard_core.sandbox.wrapper import SandboxWrapper
 from orchard_core.testing import FakeHarness, FakeModel, FakeProvider, chat
 
 from ..attempts import the_task
@@ -180,3 +182,21 @@ async def test_what_is_too_much_to_keep_is_done_again_by_branches() -> None:
 def test_an_operation_is_named_in_few_words() -> None:
     assert len(str(Doing(what=("exec", "x" * 10_000)))) == 200
     assert Operation().key == ""
+
+
+def test_every_operation_that_acts_in_a_sandbox_is_under_the_log() -> None:
+    """One that is added to the contract does not pass by unseen."""
+    unlogged = {
+        "id",
+        "spec",
+        "capabilities",
+        "alive",
+        "snapshot",
+        "fork",
+        "withdraw",
+        "reset_processes",
+        "close",
+    }
+    operations = {name for name in vars(Sandbox) if not name.startswith("_")}
+    assert operations - unlogged == {name for name in vars(LoggedSandbox) if not name.startswith("_")}
+    assert operations == {name for name in vars(SandboxWrapper) if not name.startswith("_")}
