@@ -146,7 +146,7 @@ def test_where_nothing_is_and_what_no_format_is_called_are_told(tmp_path: Path) 
 
 def test_a_dataset_that_was_not_written_to_its_end_says_how_to_go_on(tmp_path: Path) -> None:
     (tmp_path / "out" / ".partial").mkdir(parents=True)
-    with pytest.raises(DatasetNotFound, match="--resume"):
+    with pytest.raises(DatasetNotFound, match="run the command that wrote it again"):
         read_rows(tmp_path / "out")
 
 

@@ -161,7 +161,7 @@ def read_manifest(root: Path) -> Manifest:
 
 def _how(root: Path) -> str:
     if (root / PARTIAL).is_dir():
-        return "it was not written to its end: start the command that wrote it again with --resume"
+        return "it was not written to its end: run the command that wrote it again (in Python: resume=True)"
     return "orchard data mix makes one"
 
 

@@ -82,7 +82,7 @@ class Partial:
             if held is not None and held.shards and not resume:
                 raise DatasetExists(
                     f"{root} holds a dataset that was not written to its end",
-                    hint="go on with it by --resume, or choose another --out",
+                    hint="go on with it by DatasetWriter(..., resume=True), or choose another directory",
                 )
             if held is not None and held.shards and held.plan != plan:
                 raise ConfigError(

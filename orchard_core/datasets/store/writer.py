@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -166,8 +167,8 @@ class DatasetWriter:
 
     def _split(self, name: str) -> _Open:
         name = name or DEFAULT_SPLIT
+        _ = self._held  # raises where the writer is closed
         if name not in self._splits:
-            assert self._held
             if not _SPLIT.fullmatch(name):
                 raise FormatUnsupported(
                     f"{name[:80]!r} cannot name a split", hint="letters, digits and underscores, at most 64"
@@ -208,23 +209,16 @@ class DatasetWriter:
         self._held.add(whole)
 
 
-class _disk:  # noqa: N801 - read as a phrase: with _disk(root)
+@contextmanager
+def _disk(root: Path) -> Iterator[None]:
     """Around writing: what the disk refuses is a StoreError."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, FAULTS):
-            raise StoreError(
-                f"{self._root} cannot be written: {str(error)[:300]}",
-                hint="mend that, then start the same command again with --resume",
-            ) from error
+    try:
+        yield
+    except FAULTS as error:
+        raise StoreError(
+            f"{root} cannot be written: {str(error)[:300]}",
+            hint="mend that and run the command again: it goes on (in Python: resume=True)",
+        ) from error
 
 
 def _count(split: _Open, table: Any) -> None:

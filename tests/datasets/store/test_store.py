@@ -225,9 +225,17 @@ def test_a_writer_that_is_left_with_nothing_durable_leaves_nothing(tmp_path: Pat
     assert not (tmp_path / "out").exists()
 
 
+def test_a_row_that_comes_after_the_end_is_refused_and_not_lost(tmp_path: Path) -> None:
+    with DatasetWriter(tmp_path / "out") as writer:
+        writer.write(make_row())
+        writer.finish()
+        with pytest.raises(ConfigError, match="is closed"):
+            writer.write(make_row(1))
+
+
 def test_what_is_not_finished_is_no_dataset_and_the_error_says_how_to_go_on(tmp_path: Path) -> None:
     leave_behind(tmp_path / "out", 8)
-    with pytest.raises(DatasetNotFound, match="--resume"):
+    with pytest.raises(DatasetNotFound, match="run the command that wrote it again"):
         open_dataset(tmp_path / "out")
     with pytest.raises(DatasetExists, match="not written to its end"):
         DatasetWriter(tmp_path / "out")
@@ -324,7 +332,7 @@ def test_a_full_disk_is_told_and_what_is_whole_is_kept(tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = subprocess.run([sys.executable, "-c", FULL, str(out)], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(f"{out} cannot be written: ")
-    assert "--resume" in done.stdout
+    assert "run the command again: it goes on" in done.stdout
     assert done.stderr == ""
     with DatasetWriter(out, limits=SMALL, resume=True) as writer:
         assert writer.durable == {"train": 6}
