@@ -29,8 +29,9 @@
     |- RunFutile                    rollouts of a run failed alike until no other was worth starting
     |- DeadlineExceeded             a named phase ran past its own limit
     |- StoreError                   RunExists, RunNotFound, RunLocked, RecordCorrupt
-    `- DatasetError                 DatasetNotFound, DatasetExists, DatasetLocked, DatasetCorrupt (names file, row
-                                    and field), FormatUnknown, FormatUnsupported, CreditRefused
+    `- DatasetError                 DatasetNotFound, DatasetExists, DatasetLocked, DatasetCorrupt (names file,
+                                    row and field), FormatUnknown, FormatUnsupported, CreditRefused,
+                                    MixRefused
 
 A message says what happened, where, and what to do next; the last part travels as `hint` so that a
 terminal can set it apart. Catch the narrowest class you can name, at a border that is named in the docs.
@@ -390,3 +391,7 @@ class FormatUnsupported(DatasetError):
 
 class CreditRefused(DatasetError):
     """Credit cannot be assigned as asked: the harness cannot be replayed, nothing is unresolved, ..."""
+
+
+class MixRefused(DatasetError):
+    """Nothing is left of a mix's sources, or what is in them is refused by the recipe."""

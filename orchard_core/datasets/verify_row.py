@@ -12,11 +12,11 @@ from orchard_core.gateway.json_text import JsonFault, loads
 from orchard_core.types.dataset import DatasetRow, RecordedTokens
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
-Fault = tuple[str, str]
+FieldFault = tuple[str, str]
 """The field, and what is wrong with it."""
 
 
-def row_faults(row: DatasetRow) -> Iterator[Fault]:
+def row_faults(row: DatasetRow) -> Iterator[FieldFault]:
     """Every fault of a row, in the order of its fields."""
     if not row.id:
         yield "id", "is empty"
@@ -42,7 +42,7 @@ def _array(text: str) -> list[Any] | str:
     return value if isinstance(value, list) else "is no JSON array"
 
 
-def _tool_faults(text: str) -> Iterator[Fault]:
+def _tool_faults(text: str) -> Iterator[FieldFault]:
     tools = _array(text)
     if isinstance(tools, str):
         yield "tools", tools
@@ -54,7 +54,7 @@ def _tool_faults(text: str) -> Iterator[Fault]:
             yield f"tools[{place}].function.name", "is no text"
 
 
-def _message_faults(messages: list[Any]) -> Iterator[Fault]:
+def _message_faults(messages: list[Any]) -> Iterator[FieldFault]:
     asked = _Asked()
     for place, message in enumerate(messages):
         where = f"messages[{place}]"
@@ -90,7 +90,7 @@ class _Asked:
         self.open[key] += 1
         self.places[key] = where
 
-    def answer(self, where: str, key: object) -> Iterator[Fault]:
+    def answer(self, where: str, key: object) -> Iterator[FieldFault]:
         if not isinstance(key, str):
             yield f"{where}.tool_call_id", "is no text"
         elif key not in self.places:
@@ -98,7 +98,7 @@ class _Asked:
         else:
             self.open[key] -= 1
 
-    def end(self) -> Iterator[Fault]:
+    def end(self) -> Iterator[FieldFault]:
         """Another answer of the model comes: nothing may be open."""
         for key, count in self.open.items():
             if count > 0:
@@ -107,7 +107,7 @@ class _Asked:
         self.places.clear()
 
 
-def _call_faults(where: str, message: dict[str, Any], asked: _Asked) -> Iterator[Fault]:
+def _call_faults(where: str, message: dict[str, Any], asked: _Asked) -> Iterator[FieldFault]:
     calls = message.get("tool_calls")
     if calls is None:
         return
@@ -130,7 +130,7 @@ def _function(value: dict[str, Any]) -> dict[str, Any]:
     return function if isinstance(function, dict) else {}
 
 
-def _length_faults(row: DatasetRow, messages: list[Any]) -> Iterator[Fault]:
+def _length_faults(row: DatasetRow, messages: list[Any]) -> Iterator[FieldFault]:
     count = len(messages)
     answers = [place for place, message in enumerate(messages) if _role(message) == "assistant"]
     if row.turns != len(answers):
@@ -152,14 +152,14 @@ def _role(message: object) -> object:
     return message.get("role") if isinstance(message, dict) else None
 
 
-def _answer_faults(tokens: RecordedTokens, messages: list[Any]) -> Iterator[Fault]:
+def _answer_faults(tokens: RecordedTokens, messages: list[Any]) -> Iterator[FieldFault]:
     for place, span in enumerate(tokens.answers):
         inside = 0 <= span.message < len(messages)
         if not inside or _role(messages[span.message]) != "assistant":
             yield f"tokens.answers[{place}].message", f"{span.message} is no assistant message"
 
 
-def _token_faults(row: DatasetRow, tokens: RecordedTokens) -> Iterator[Fault]:
+def _token_faults(row: DatasetRow, tokens: RecordedTokens) -> Iterator[FieldFault]:
     size = len(tokens.token_ids)
     for name in ("mask", "logprobs"):
         held = getattr(tokens, name)
@@ -178,7 +178,7 @@ def _token_faults(row: DatasetRow, tokens: RecordedTokens) -> Iterator[Fault]:
     yield from _outside(tokens, _answered(tokens))
 
 
-def _span_faults(name: str, spans: tuple[Any, ...], size: int) -> Iterator[Fault]:
+def _span_faults(name: str, spans: tuple[Any, ...], size: int) -> Iterator[FieldFault]:
     for place, span in enumerate(spans):
         if not 0 <= span.start <= span.stop <= size:
             yield f"tokens.{name}[{place}]", f"{span.start} to {span.stop} does not lie in {size} ids"
@@ -192,7 +192,7 @@ def _answered(tokens: RecordedTokens) -> bytearray:
     return inside
 
 
-def _outside(tokens: RecordedTokens, inside: bytearray) -> Iterator[Fault]:
+def _outside(tokens: RecordedTokens, inside: bytearray) -> Iterator[FieldFault]:
     for place, value in enumerate(tokens.mask):
         if value == 1 and not inside[place]:
             yield f"tokens.mask[{place}]", "is 1 outside of every answer"

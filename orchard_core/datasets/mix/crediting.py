@@ -7,8 +7,8 @@ from pathlib import Path
 from orchard_core.datasets.credit.apply import apply_credit
 from orchard_core.datasets.credit.store import holds_credits, open_credits
 from orchard_core.datasets.mix.filters import Drop
-from orchard_core.datasets.mix.judging import Verdict
 from orchard_core.datasets.mix.recipe import MixSource
+from orchard_core.datasets.mix.row_filters import Verdict
 from orchard_core.errors import DatasetNotFound
 from orchard_core.types.dataset import DatasetRow
 

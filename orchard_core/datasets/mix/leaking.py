@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from orchard_core.datasets.mix.filters import Drop
-from orchard_core.datasets.mix.judging import Verdict
 from orchard_core.datasets.mix.recipe import Leaks
-from orchard_core.datasets.mix.refusals import MixRefused
+from orchard_core.datasets.mix.row_filters import Verdict
+from orchard_core.errors import MixRefused
 from orchard_core.types.dataset import DatasetRow
 
 _HELD = 100_000

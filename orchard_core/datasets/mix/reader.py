@@ -13,10 +13,10 @@ from orchard_core.datasets.mix.actions import parsed
 from orchard_core.datasets.mix.crediting import Crediting
 from orchard_core.datasets.mix.filters import Drop
 from orchard_core.datasets.mix.index import Dropped, Index, Kept, KnownTask, State
-from orchard_core.datasets.mix.judging import Judge, Verdict
 from orchard_core.datasets.mix.leaking import Leaking
 from orchard_core.datasets.mix.lines import BadRow, ReadRow
 from orchard_core.datasets.mix.reading import rows_of
+from orchard_core.datasets.mix.row_filters import RowFilters, Verdict
 from orchard_core.datasets.mix.scan import Scan
 from orchard_core.datasets.mix.spool import framed
 from orchard_core.datasets.mix.where import outcome_of
@@ -61,7 +61,7 @@ class Reader:
         self._digest = ""
         self._size = 0
         self._chunk = _Chunk()
-        self._judge = Judge(job.source.where, job.recipe.filters)
+        self._filters = RowFilters(job.source.where, job.recipe.filters)
         self._credit = Crediting(job.source)
         self._leaks = Leaking(job.recipe.leaks) if job.recipe.leaks.against else None
         self._near = job.recipe.filters.near_duplicates is not None
@@ -126,10 +126,10 @@ class Reader:
             self._keep(row, text, content, self._signature(messages))
 
     def _judged(self, row: DatasetRow, messages: Messages) -> tuple[DatasetRow, Verdict | None]:
-        verdict = self._judge(row, messages) or (self._leaks(row) if self._leaks else None)
+        verdict = self._filters(row, messages) or (self._leaks(row) if self._leaks else None)
         if verdict is None:
             row, verdict = self._credit(row)
-        return row, verdict or self._judge.untrained(row)
+        return row, verdict or self._filters.untrained(row)
 
     def _placed(self, error: DatasetCorrupt, row: DatasetRow) -> DatasetCorrupt:
         """The fault of a row that was read, with where it stands."""

@@ -16,10 +16,10 @@ from orchard_core.datasets.mix.plan import Plan, make_plan
 from orchard_core.datasets.mix.pool import Pool, pool
 from orchard_core.datasets.mix.reading import kind_of
 from orchard_core.datasets.mix.recipe import MixRecipe, named_sources
-from orchard_core.datasets.mix.refusals import MixRefused
 from orchard_core.datasets.mix.scan import Scan, scan
 from orchard_core.datasets.mix.shards import ShardJob, write_shard
 from orchard_core.datasets.store.manifest import Manifest, read_manifest
+from orchard_core.errors import MixRefused
 
 if TYPE_CHECKING:
     from orchard_core.datasets.store.writer import DatasetWriter
@@ -52,8 +52,8 @@ def mix(
 
     The same recipe on the same sources gives the same files in any process, with any number of workers (0: as
     many as there are cores, at most 4). A mix that was killed goes on when it is called again with the same
-    recipe. Raises DatasetExists, DatasetLocked, DatasetNotFound, DatasetCorrupt, DatasetError, ConfigError,
-    FormatUnknown, StoreError.
+    recipe. Raises MixRefused when no row is left or one is not to be, DatasetExists, DatasetLocked,
+    DatasetNotFound, DatasetCorrupt, DatasetError, ConfigError, FormatUnknown, StoreError.
     """
     recipe = with_names(recipe)
     for source in recipe.sources:

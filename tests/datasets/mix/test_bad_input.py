@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from orchard_core import MixRefused
 from orchard_core.datasets.mix.run import dry_mix, mix
 from orchard_core.errors import ConfigError, DatasetCorrupt, DatasetError, DatasetNotFound, FormatUnknown
 from tests.datasets.mix.making import TOOLS, dropped, ids, line, plain_source, recipe, source, talk
@@ -101,7 +102,7 @@ def test_an_empty_source_alone_is_an_error_and_beside_others_is_none(tmp_path: P
     empty = tmp_path / "empty.jsonl"
     empty.write_text(content)
     fields = {"path": str(empty), "format": "hf"}
-    with pytest.raises(DatasetError, match="nothing is left of 0 rows: the sources are empty"):
+    with pytest.raises(MixRefused, match="nothing is left of 0 rows: the sources are empty"):
         mix(recipe(fields), tmp_path / "out")
     assert not (tmp_path / "out").exists()
     good = plain_source(tmp_path / "good.jsonl", 3)
@@ -112,7 +113,7 @@ def test_an_empty_source_alone_is_an_error_and_beside_others_is_none(tmp_path: P
 
 def test_when_all_is_dropped_the_error_says_by_what(tmp_path: Path) -> None:
     path = plain_source(tmp_path / "a.jsonl", 3, token_count=99_999)
-    with pytest.raises(DatasetError, match="nothing is left of 3 rows: over_long 3"):
+    with pytest.raises(MixRefused, match="nothing is left of 3 rows: over_long 3"):
         mix(recipe(path), tmp_path / "out")
 
 

@@ -24,7 +24,7 @@ class Verdict:
     """In words, for whoever asks."""
 
 
-class Judge:
+class RowFilters:
     """Speaks about the rows of one source."""
 
     def __init__(self, where: Where, filters: FilterSettings) -> None:
