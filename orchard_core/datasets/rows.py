@@ -17,6 +17,8 @@ from pydantic import JsonValue
 from orchard_core.datasets.rows_chat import Chat, spoken
 from orchard_core.datasets.rows_size import token_count
 from orchard_core.datasets.rows_tokens import recorded_tokens
+from orchard_core.errors import RecordCorrupt
+from orchard_core.gateway.json_text import JsonFault
 from orchard_core.gateway.kinds import kind_of
 from orchard_core.gateway.labels import label_threads
 from orchard_core.gateway.samples import build_samples, samples_of
@@ -38,8 +40,18 @@ def rollout_rows(
 
     The further ones are numbered by their place among all conversations, so that a row's id does not depend
     on which of them are asked for. `run` is the name of the run's directory, for the provenance. Raises
-    RecordCorrupt when calls that others build on are missing.
+    RecordCorrupt when calls that others build on are missing, and for messages that are none.
     """
+    try:
+        return _rows(rollout, threads, run)
+    except (JsonFault, LookupError, TypeError, AttributeError) as error:  # border: what a file says was said
+        raise RecordCorrupt(
+            f"the messages of rollout {rollout.id} cannot be read: {type(error).__name__}: {error}",
+            hint="the record is damaged, or no gateway wrote it: restore it from a copy",
+        ) from error
+
+
+def _rows(rollout: Rollout, threads: frozenset[SampleLabel], run: str) -> list[DatasetRow]:
     told = _Threads.of(rollout.trajectory)
     common, provenance = _common(rollout), _provenance(rollout, run)
     chat = Chat(rollout.trajectory)

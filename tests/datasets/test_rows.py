@@ -29,6 +29,7 @@ from tests.gateway.shapes import Recording, answer, bash, system, tool, user
 from tests.gateway.talks import Talk
 from tests.gateway.test_samples import KINDS
 
+from .credit import making as credited
 from .making import Json, Recorded, rollout_of, said
 
 EVERY = frozenset(SampleLabel)
@@ -379,3 +380,27 @@ def test_a_trajectory_from_which_a_call_was_taken_is_refused() -> None:
     torn = rollout.trajectory.calls[0].model_copy(update={"messages": MessageRefs(base=7, keep=1)})
     with pytest.raises(RecordCorrupt, match="call 0 builds on call 7"):
         rollout_rows(rollout_of(rollout.trajectory.model_copy(update={"calls": (torn,)})))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "{",
+        "[1]",
+        "null",
+        "7",
+        '{"role": "assistant", "content": NaN}',
+        '{"content": "x"}',
+        "[" * 3000 + "]" * 3000,
+    ],
+)
+def test_messages_that_are_none_are_damage_of_that_rollout(raw: str) -> None:
+    """A run may come from anyone: what is no message is named as damage, and is no bug of ours."""
+    rollout = credited.make_rollout("odd", turns=2)
+    messages = {
+        key: message.model_copy(update={"raw": raw}) if message.role == "assistant" else message
+        for key, message in rollout.trajectory.messages.items()
+    }
+    trajectory = rollout.trajectory.model_copy(update={"messages": messages})
+    with pytest.raises(RecordCorrupt, match="the messages of rollout odd cannot be read"):
+        rollout_rows(rollout.model_copy(update={"trajectory": trajectory}))

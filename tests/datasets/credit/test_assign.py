@@ -300,3 +300,19 @@ def test_one_unknown_cost_makes_the_sum_unknown() -> None:
 def test_none_at_once_is_refused_before_it_could_wait_for_ever() -> None:
     with pytest.raises(ConfigError, match="concurrency is 0"):
         AssignOptions(concurrency=0)
+
+
+async def test_a_rollout_with_messages_that_are_none_is_passed_over_and_the_others_are_credited(
+    tmp_path: Path,
+) -> None:
+    odd = make_rollout("odd")
+    messages = {
+        key: message.model_copy(update={"raw": "["}) for key, message in odd.trajectory.messages.items()
+    }
+    trajectory = odd.trajectory.model_copy(update={"messages": messages})
+    run = await write_run(
+        tmp_path / "r", [odd.model_copy(update={"trajectory": trajectory}), make_rollout("fine")]
+    )
+    (reason,) = (await look(run, Rising())).left_out
+    assert reason.startswith("damaged: the messages of rollout odd cannot be read")
+    assert [*await assign(run, Rising())] == ["fine"]
