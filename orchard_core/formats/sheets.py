@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -36,8 +37,8 @@ class Layout:
     """The Parquet schema."""
     split_file: str
     """Where a split's file lies in a directory, such as `{split}.jsonl`."""
-    card: Callable[[Iterable[str]], str] | None = None
-    """Text of a directory's README.md, by its splits."""
+    card: Callable[[Iterable[str], str], str] | None = None
+    """Text of a directory's README.md, by its splits and a hash of its files."""
 
 
 class Sheet(Protocol):
@@ -52,8 +53,17 @@ def write_table(rows: Iterable[DatasetRow], path: Path, layout: Layout) -> int:
     if path.name.endswith(KINDS):
         with new_file(path) as file, _sheet(file, path.name, layout) as sheet:
             return _written(rows, lambda row: sheet, layout, parquet=path.name.endswith(".parquet"))
-    with new_directory(path) as folder, ExitStack() as stack:
-        open_sheets: dict[str, Sheet] = {}
+    with new_directory(path) as folder:
+        count, splits = _write_folder(rows, folder, layout)
+        if layout.card is not None:
+            text = layout.card(splits, _content(folder, splits, layout))
+            (folder / "README.md").write_text(text, encoding="utf-8")
+        return count
+
+
+def _write_folder(rows: Iterable[DatasetRow], folder: Path, layout: Layout) -> tuple[int, list[str]]:
+    open_sheets: dict[str, Sheet] = {}
+    with ExitStack() as stack:
 
         def of_split(row: DatasetRow) -> Sheet:
             split = row.split or "train"
@@ -66,9 +76,15 @@ def write_table(rows: Iterable[DatasetRow], path: Path, layout: Layout) -> int:
             not open_sheets
         ):  # a directory without a file says nothing, one with an empty file that it is empty
             open_sheets["train"] = stack.enter_context(_in_folder(folder, "train", layout, 0))
-        if layout.card is not None:
-            (folder / "README.md").write_text(layout.card(open_sheets), encoding="utf-8")
-        return count
+    return count, list(open_sheets)
+
+
+def _content(folder: Path, splits: Iterable[str], layout: Layout) -> str:
+    whole = hashlib.sha256()
+    for split in splits:
+        with (folder / layout.split_file.format(split=split)).open("rb") as file:
+            whole.update(hashlib.file_digest(file, "sha256").digest())
+    return whole.hexdigest()[:16]
 
 
 def _written(

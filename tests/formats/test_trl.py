@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from orchard_core import AnswerSpan, DatasetRow, FormatUnsupported, RecordedTokens, load_format
+from orchard_core import (
+    AnswerSpan,
+    DatasetRow,
+    DatasetWriter,
+    FormatUnsupported,
+    RecordedTokens,
+    load_format,
+)
 from orchard_core.testing.suites.format_rows import masked_row, plain_rows, row, talk
 
 from .environments import python_with, run
@@ -145,6 +152,21 @@ def test_a_directory_loads_by_its_splits(tmp_path: Path, files: str) -> None:
     assert found["train"][0]["messages"] == json.loads(given[0].messages)
     again = [item.split for item in load_format("hf").read(tmp_path / "out")]
     assert again == ["test"] * 3 + ["train"] * 3
+
+
+@pytest.mark.parametrize("kind", ["dataset", "hf:masked", "orchard-swe"])
+def test_a_directory_of_the_same_name_made_anew_is_loaded_anew(tmp_path: Path, kind: str) -> None:
+    for place, count in (("monday", 2), ("tuesday", 3)):
+        given = [item.model_copy(update={"split": "train"}) for item in plain_rows()[:count]]
+        out = tmp_path / place / "out"
+        if kind == "dataset":
+            with DatasetWriter(out) as writer:
+                for item in given:
+                    writer.write(item)
+                writer.finish()
+        else:
+            load_format(kind).write(given, out)
+        assert len(loaded(out, tmp_path / "cache")["train"]) == count
 
 
 def test_the_published_swe_columns_load_exactly(tmp_path: Path) -> None:

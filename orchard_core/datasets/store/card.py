@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from orchard_core.datasets.store.manifest import DATA, Manifest
 
 
@@ -17,6 +19,7 @@ def card(manifest: Manifest) -> str:
     return f"""---
 configs:
 - config_name: default
+  description: "Files {_content(manifest)}"
   data_files:
 {files}
 tags:
@@ -36,3 +39,9 @@ text in the shape of OpenAI chat completions, and `mask` says of each message wh
 
 `manifest.json` tells the sources, the filters and what each of them left out, and the hash of every file.
 """
+
+
+def _content(manifest: Manifest) -> str:
+    # `datasets` keeps what it loaded by a directory's last name and what its card says, not by its files:
+    # without this it would give the rows of an earlier dataset of the same name.
+    return hashlib.sha256(" ".join(shard.sha256 for shard in manifest.shards).encode()).hexdigest()[:16]

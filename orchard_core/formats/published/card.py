@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def card(part: str, splits: Iterable[str]) -> str:
-    """The text for one part, `swe` or `gui`."""
+def card(part: str, splits: Iterable[str], content: str) -> str:
+    """The text for one part, `swe` or `gui`.
+
+    `content`, a hash of the files, keeps `datasets` from giving rows that it loaded earlier from another
+    directory of the same name: it keeps them by that name and by what the card says.
+    """
     files = "\n".join(f'  - split: {split}\n    path: "{part}/{split}/*.parquet"' for split in splits)
     return f"""---
 configs:
 - config_name: {part}
+  description: "Files {content}"
   data_files:
 {files}
 ---
