@@ -56,15 +56,20 @@ def find_source(path: str | Path, *, format: str | None = None) -> Source:  # no
     if format is not None:
         load_format(format)
         return Source(path=path, kind=SourceKind.FORMAT, format=format)
-    if (path / CONFIG_NAME).is_file():
-        return Source(path=path, kind=SourceKind.RUN)
-    if is_matrix(path):
-        return Source(path=path, kind=SourceKind.MATRIX)
-    if is_dataset(path):
-        return Source(path=path, kind=SourceKind.DATASET)
+    if kind := our_kind(path):
+        return Source(path=path, kind=kind)
     if (path / PARTIAL).is_dir():
         read_manifest(path)  # says how to go on
     return Source(path=path, kind=SourceKind.FORMAT, format=_recognised(path).name)
+
+
+def our_kind(path: Path) -> SourceKind | None:
+    """Which directory of ours this is: of a run, a matrix or a dataset; None: none."""
+    if (path / CONFIG_NAME).is_file():
+        return SourceKind.RUN
+    if is_matrix(path):
+        return SourceKind.MATRIX
+    return SourceKind.DATASET if is_dataset(path) else None
 
 
 def run_directories(source: Source) -> list[Path]:

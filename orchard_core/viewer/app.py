@@ -12,7 +12,7 @@ from fastapi.responses import Response
 
 from orchard_core.errors import OrchardError
 from orchard_core.viewer import pages
-from orchard_core.viewer.compare import compare, side
+from orchard_core.viewer.compare import compare, side_room
 from orchard_core.viewer.listing import Wanted, beside, listing, narrowed
 from orchard_core.viewer.matrix import matrix_view
 from orchard_core.viewer.parts import artifact, picture_of, text_of, token_json
@@ -145,7 +145,7 @@ class _Views:
         left, right = self._at(a), self._at(b)
         if left is None or right is None:
             return _absent()
-        traces = [found.trace(line, room=side(), samples=False) for found, line in (left, right)]
+        traces = [found.trace(line, room=side_room(), samples=False) for found, line in (left, right)]
         view = compare(*traces)
         return pages.page("compare.html", left=left[1], right=right[1], traces=traces, view=view)
 

@@ -37,9 +37,9 @@ class Comparison:
     """By turn of the main conversation."""
 
 
-def side(room: Room | None = None) -> Room:
+def side_room() -> Room:
     """Room for one of the two."""
-    return room or Room(ROOM, head=HEAD, tail=TAIL, lines=LINES)
+    return Room(ROOM, head=HEAD, tail=TAIL, lines=LINES)
 
 
 def compare(left: Trace, right: Trace) -> Comparison:

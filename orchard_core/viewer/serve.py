@@ -7,8 +7,8 @@ import errno
 import ipaddress
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -88,14 +88,10 @@ async def serving(
 class _Server(uvicorn.Server):
     """Leaves signals to the command."""
 
-    def install_signal_handlers(self) -> None:
-        """None."""
-
-    def capture_signals(self):  # type: ignore[no-untyped-def] # as in uvicorn
-        """None."""
-        from contextlib import nullcontext
-
-        return nullcontext()
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Captures none."""
+        yield
 
 
 async def _start_worker(cache: Path, roots: Sequence[Path]) -> asyncio.subprocess.Process:

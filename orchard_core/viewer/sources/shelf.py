@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from orchard_core.datasets.store.manifest import is_dataset
+from orchard_core.datasets.reading import SourceKind, our_kind
 from orchard_core.errors import ConfigError, DatasetNotFound
-from orchard_core.rollout.matrix.plan import is_matrix
-from orchard_core.rollout.store.run import CONFIG_NAME, open_run
+from orchard_core.rollout.store.run import open_run
 from orchard_core.viewer.sources.contract import Source
 from orchard_core.viewer.sources.line import Line
 from orchard_core.viewer.sources.matrix import MatrixSource
@@ -54,14 +53,15 @@ class Shelf:
 
 
 def _open(key: str, path: Path) -> Source:
-    if is_matrix(path):
-        return MatrixSource(key, path)
-    if (path / CONFIG_NAME).is_file():
-        return RunSource(key, open_run(path))
-    if is_dataset(path):
-        from orchard_core.viewer.sources.dataset import DatasetSource
+    match our_kind(path):
+        case SourceKind.RUN:
+            return RunSource(key, open_run(path))
+        case SourceKind.MATRIX:
+            return MatrixSource(key, path)
+        case SourceKind.DATASET:
+            from orchard_core.viewer.sources.dataset import DatasetSource
 
-        return DatasetSource(key, path)
+            return DatasetSource(key, path)
     if not path.exists():
         raise DatasetNotFound(f"there is nothing at {path}", hint="orchard runs list shows the runs here")
     raise ConfigError(
