@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request
@@ -137,8 +137,22 @@ class _Views:
         other = next((line for line in lines if line.harness != first.harness), None)
         other = other or next((line for line in lines if line.address != first.address), first)
         return pages.page(
-            "task.html", task=id, lines=lines[:500], first=first, other=other, left=len(lines) - 500
-        )
+            "task.html", task=id, lines=lines[:500], first=first, other=other, left=len(lines) - 500,
+            places=self._places(lines[:500]),
+        )  # fmt: skip
+
+    def _places(self, lines: Sequence[Line]) -> Mapping[str, str]:
+        """What to call where the lines lie, by their sources; nothing when they all lie in one."""
+        outer = {line.source: line.source.partition(".")[0] for line in lines}
+        found = {key: self._shelf.source(key) for key in set(outer.values())}
+        if len(found) < 2:
+            return {}
+        words = {
+            key: f"{place.kind} {'/'.join(place.root.resolve().parts[-2:])}"
+            for key, place in found.items()
+            if place is not None
+        }
+        return {source: words.get(key, "") for source, key in outer.items()}
 
     def compare(self, a: str = "", b: str = "") -> Response:
         """Two of them side by side."""
@@ -147,7 +161,10 @@ class _Views:
             return _absent()
         traces = [found.trace(line, room=side_room(), samples=False) for found, line in (left, right)]
         view = compare(*traces)
-        return pages.page("compare.html", left=left[1], right=right[1], traces=traces, view=view)
+        lines = (left[1], right[1])
+        return pages.page(
+            "compare.html", left=left[1], right=right[1], traces=traces, view=view, places=self._places(lines)
+        )
 
     def _at(self, address: str) -> tuple[Source, Line] | None:
         parts = address.strip("/").split("/")

@@ -43,6 +43,7 @@ FACETS = (
     Facet(name="tag", title="Tag", of=lambda line: line.tags),
     Facet(name="label", title="Conversation", of=lambda line: (line.label,)),
     Facet(name="split", title="Split", of=lambda line: (line.split,)),
+    Facet(name="mixed", title="Source", of=lambda line: (line.mixed_from,)),
     Facet(name="credit", title="Credit", of=lambda line: line.credit or ("none",)),
     Facet(name="task", title="Task", of=lambda line: (line.task,)),
 )

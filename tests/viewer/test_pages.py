@@ -356,7 +356,7 @@ def dataset(tmp_path: Path) -> Path:
                 mask = tuple(int(at > 5 and m) for at, m in enumerate(row.mask))
                 changed = {
                     "split": split,
-                    "source": "good",
+                    "source": "good" if attempt else "spare",
                     "credit": "judge",
                     "values": values,
                     "mask": mask,
@@ -370,7 +370,8 @@ async def test_a_datasets_row_is_read_like_a_rollout(viewer: Opens, dataset: Pat
     async with viewer(dataset) as client:
         assert len(listed(await client.page("/1/"))) == 3
         assert len(listed(await client.page("/1/?split=test"))) == 1
-        page = await client.page("/1/0")
+        assert len(listed(await client.page("/1/?mixed=good"))) == 2
+        page = await client.page("/1/1")
         assert "ls -la /workspace" in page
         assert '<svg class="curve"' in page
         assert page.count('<span class="mask on">') == 3
@@ -385,6 +386,15 @@ async def test_a_row_and_its_rollout_can_stand_side_by_side(viewer: Opens, run: 
     async with viewer(run, dataset) as client:
         page = await client.page("/compare?a=/1/totals-1-0&b=/2/0")
         assert "the same" in page
+        ours, theirs = (f"{place.name} {place.parent.name}/{place.name}" for place in (run, dataset))
+        assert re.findall(r"· #0 · (.+?)</small>", page) == [ours, theirs]
+        pick = await client.page("/task?id=totals-1")
+        assert pick.count(f"<td>{theirs}</td>") == 3
+
+
+async def test_where_all_lie_in_one_run_nothing_says_so(viewer: Opens, run: Path) -> None:
+    async with viewer(run) as client:
+        assert ">From<" not in await client.page("/task?id=totals-1")
 
 
 async def test_words_of_messages_are_found_and_lead_to_their_turn(

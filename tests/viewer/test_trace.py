@@ -15,7 +15,7 @@ from orchard_core.viewer.pieces import Piece, pieces
 from orchard_core.viewer.trace.curves import credit_curve, row_curve
 from orchard_core.viewer.trace.cutting import BRIEF, HEAD, LINES, Room
 from orchard_core.viewer.trace.layout import layout, main_calls
-from orchard_core.viewer.trace.parts import Curve
+from orchard_core.viewer.trace.parts import Curve, Said, TurnView
 from orchard_core.viewer.trace.rollout import ReadRollout, rollout_trace
 from orchard_core.viewer.visible import one_line, plain, visible
 
@@ -136,6 +136,23 @@ def test_a_curve_is_drawn_without_text_in_it() -> None:
     assert "<text" not in drawn
     assert draw(Curve(name="none")) == ""
     assert draw(credit_curve("bad", "cannot be read", ())) == ""
+
+
+def test_settings_of_a_credit_are_told_in_words() -> None:
+    settings = {"rise_by": "value", "modes": {"restore": 40}, "keep": False, "state": None, "width": 0.0}
+    curve = credit_curve("branch", make_credit("x").model_copy(update={"settings": settings}), range(6))
+    told = dict(curve.facts)
+    assert told["rise by"] == "value"
+    assert (told["modes"], told["keep"], told["width"]) == ("40 restore", "no", "0")
+    assert "state" not in told
+
+
+def test_a_call_without_arguments_is_named_in_the_outline() -> None:
+    room = Room()
+    for text, gist in (("{}", "submit"), ('{"path": "notes"}', "notes"), ("not json", "not json")):
+        piece = room.show(Piece(kind="call", name="submit", text=text), "x")
+        said = Said(role="assistant", pieces=(piece,))
+        assert TurnView(number=0, step=0, before=(), answer=said, after=()).gist == gist
 
 
 def test_a_very_long_curve_is_thinned_and_odd_values_stay_inside() -> None:

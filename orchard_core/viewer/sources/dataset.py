@@ -102,6 +102,7 @@ class DatasetSource:
             tags=row.tags,
             label=row.label.value,
             split=row.split,
+            mixed_from=row.source,
             credit=(row.credit,) if row.credit else (),
             number=place,
             mark=f"{self._dataset.manifest.created_at}",

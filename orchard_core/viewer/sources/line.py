@@ -52,6 +52,8 @@ class Line:
     """Which conversation of its rollout a row is."""
     split: str = ""
     """The split a row belongs to."""
+    mixed_from: str = ""
+    """The source of the mix that a row came by."""
     credit: tuple[str, ...] = ()
     """Names of the credits that were assigned to it."""
     number: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from orchard_core.evals.html import words
 from orchard_core.types.credit import Credit, ValuePoint
@@ -23,7 +23,11 @@ def credit_curve(name: str, credit: Credit | str, anchors: Sequence[int]) -> Cur
         told.append(("rollouts spent", f"{credit.rollouts:,}"))
     if credit.cost_usd is not None:
         told.append(("cost", words.dollars(credit.cost_usd)))
-    told += [(key[:40], str(value)[:120]) for key, value in list(credit.settings.items())[:16]]
+    told += [
+        (key.replace("_", " ")[:40], _plain(value)[:120])
+        for key, value in list(credit.settings.items())[:16]
+        if value is not None
+    ]
     trained = (1,) * len(anchors) if credit.resolved and not credit.mask else credit.mask
     return Curve(
         name=name,
@@ -34,6 +38,16 @@ def credit_curve(name: str, credit: Credit | str, anchors: Sequence[int]) -> Cur
         facts=tuple(told),
         error=credit.error,
     )
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{_plain(inner)} {key}" for key, inner in value.items()) or words.NONE
+    return str(value)
 
 
 def row_curve(name: str, values: Sequence[float], trained: Sequence[int]) -> Curve:

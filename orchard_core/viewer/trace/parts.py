@@ -115,7 +115,7 @@ class TurnView:
         """What it calls a tool with, or says: the first line."""
         for piece in self.answer.pieces if self.answer is not None else ():
             if piece.kind == "call":
-                text = piece.arguments[0][1] if piece.arguments else piece.head
+                text = piece.arguments[0][1] if piece.arguments else piece.head.removeprefix("{}")
                 return next((line for line in text[:400].splitlines() if line.strip()), piece.name)
         said = self.answer.first_line if self.answer is not None else ""
         return said or self.action
