@@ -50,6 +50,15 @@ def test_rows_are_chosen_by_what_they_say(orchard: Orchard, tmp_path: Path) -> N
     assert ids("--min-reward", "0.5") == ["row-0", "row-1", "row-2", "row-5"]
 
 
+def test_the_manifest_says_what_was_read_and_what_of_it_was_left_out(
+    orchard: Orchard, tmp_path: Path
+) -> None:
+    done = orchard("data", "import", "rows.jsonl", "--out", "ds", "--where", "harness=miniswe")
+    assert done.returncode == 0, done.stderr
+    (source,) = open_dataset(tmp_path / "ds").manifest.made.sources
+    assert (source.read, source.kept, source.dropped) == (6, 1, {"where": 5})
+
+
 def said(done: Completed, *, code: int) -> str:
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr

@@ -56,7 +56,8 @@ def export(
     The files appear whole or not at all, and nothing is overwritten: after Ctrl-C or a crash, give the same
     command again. What a format cannot hold is refused, naming the row.
     """
-    from orchard_core.cli.data.moving import Chosen, export_rows
+    from orchard_core.cli.data.chosen import Chosen
+    from orchard_core.cli.data.moving import export_rows
 
     chosen = Chosen.of(where or (), min_reward=min_reward, limit=limit, threads=threads)
     export_rows(

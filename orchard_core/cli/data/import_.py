@@ -33,7 +33,8 @@ def import_(
     Shards that are whole survive Ctrl-C and crashes: the same command goes on after them. A row that cannot
     be read ends it, naming file, row and field.
     """
-    from orchard_core.cli.data.moving import Chosen, import_rows
+    from orchard_core.cli.data.chosen import Chosen
+    from orchard_core.cli.data.moving import import_rows
 
     chosen = Chosen.of(where or (), min_reward=None, limit=limit, threads="main,fork,side")
     import_rows(

@@ -85,7 +85,9 @@ SetField = Annotated[
         rich_help_panel=_SHAPE,
     ),
 ]
-Workers = Annotated[int, typer.Option(min=0, help="Processes; 0: one a core, at most 4.", rich_help_panel=_HOW)]
+Workers = Annotated[
+    int, typer.Option(min=0, help="Processes; 0: one a core, at most 4.", rich_help_panel=_HOW)
+]
 PrintConfig = Annotated[
     bool, typer.Option("--print-config", help="Print the whole recipe and exit.", rich_help_panel=_HOW)
 ]

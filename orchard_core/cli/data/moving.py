@@ -1,14 +1,14 @@
-"""Rows from one place to another: which of them, shown on the way, and what came of it."""
+"""Rows from one place to another: shown on the way, and what came of it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from orchard_core.cli.data.chosen import Chosen
 from orchard_core.cli.display.rows_view import shown_rows
 from orchard_core.cli.options import key_values
 from orchard_core.cli.output import out as say
@@ -16,81 +16,10 @@ from orchard_core.cli.output import print_json
 from orchard_core.datasets.reading import Source, find_source, source_rows
 from orchard_core.datasets.store.manifest import Made, SourceReport, is_dataset
 from orchard_core.datasets.store.writer import DEFAULT_SPLIT, DatasetWriter
-from orchard_core.errors import ConfigError, DatasetExists, FormatUnsupported
+from orchard_core.errors import DatasetExists, FormatUnsupported
 from orchard_core.formats.contract import DatasetFormat
 from orchard_core.plugins.lookup import load_format
 from orchard_core.types.dataset import DatasetRow
-from orchard_core.types.sample import SampleLabel
-
-_NAMES = ("harness", "model", "taskset", "task", "outcome", "split", "source", "label", "tag")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
-    """Which rows go."""
-
-    wanted: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By the field's name, the values that will do."""
-    min_reward: float | None = None
-    """The least reward; rows without one are left out then."""
-    limit: int | None = None
-    """At most so many."""
-    threads: frozenset[SampleLabel] = frozenset(SampleLabel)
-    """Of runs: which conversations."""
-
-    @classmethod
-    def of(cls, where: Sequence[str], *, min_reward: float | None, limit: int | None, threads: str) -> Chosen:
-        """From flags. Raises ConfigError."""
-        wanted: dict[str, set[str]] = {}
-        for pair in where:
-            name, equals, value = pair.partition("=")
-            if not equals or name not in _NAMES:
-                raise ConfigError(
-                    f"--where {pair!r} is not NAME=VALUE with a known name",
-                    hint=f"names: {', '.join(_NAMES)}",
-                )
-            wanted.setdefault(name, set()).add(value)
-        return cls(
-            wanted={name: frozenset(values) for name, values in wanted.items()},
-            min_reward=min_reward,
-            limit=limit,
-            threads=_labels(threads),
-        )
-
-    def rows(self, rows: Iterable[DatasetRow]) -> Iterator[DatasetRow]:
-        """Those of them that go."""
-        left = self.limit
-        if left == 0:
-            return
-        for row in rows:
-            if self._fits(row):
-                yield row
-                if left is not None:
-                    left -= 1
-                    if left == 0:
-                        return
-
-    def _fits(self, row: DatasetRow) -> bool:
-        if self.min_reward is not None and (row.reward is None or row.reward < self.min_reward):
-            return False
-        return all(_values(row, name) & values for name, values in self.wanted.items())
-
-
-def _labels(text: str) -> frozenset[SampleLabel]:
-    try:
-        labels = frozenset(SampleLabel(part.strip()) for part in text.split(","))
-    except ValueError:
-        raise ConfigError(
-            f"--threads {text!r} is no list of main, fork and side", hint="write --threads main"
-        ) from None
-    return labels
-
-
-def _values(row: DatasetRow, name: str) -> frozenset[str]:
-    if name == "tag":
-        return frozenset(row.tags)
-    value = getattr(row, name)
-    return frozenset({"" if value is None else str(getattr(value, "value", value))})
 
 
 def export_rows(
@@ -148,15 +77,18 @@ def import_rows(
     settings = key_values(options, "--option")
     plan = _plan(source, settings, split, chosen)
     reader = load_format(format or source.format, **settings) if source.format else None
-    rows = chosen.rows(_with_split(_read(source, reader, chosen), split))
+    read = _Counted(_read(source, reader, chosen))
+    rows = chosen.rows(_with_split(read, split))
     with (
         DatasetWriter(out, plan=plan, resume=True) as writer,
         shown_rows(f"import {path}", rows, plain=plain) as counted,
     ):
         count, before = _write(writer, counted)
+        left_out = read.count - count
         report = SourceReport(
-            name=path.name, path=str(path), kind=source.format or source.kind.value, read=count, kept=count
-        )
+            name=path.name, path=str(path), kind=source.format or source.kind.value,
+            read=read.count, kept=count, dropped={"where": left_out} if left_out else {},
+        )  # fmt: skip
         writer.finish(Made(by="orchard data import", sources=(report,)))
     told = {
         "rows": count,
@@ -165,6 +97,19 @@ def import_rows(
         "out": str(out),
     }
     _say(told, f"{count:,} rows to the dataset {out}", as_json=as_json)
+
+
+class _Counted:
+    """Rows, counted as they are read."""
+
+    def __init__(self, rows: Iterable[DatasetRow]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __iter__(self) -> Iterator[DatasetRow]:
+        for row in self._rows:
+            self.count += 1
+            yield row
 
 
 def _read(source: Source, reader: DatasetFormat | None, chosen: Chosen) -> Iterator[DatasetRow]:

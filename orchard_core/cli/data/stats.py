@@ -43,7 +43,7 @@ def stats(
     """
     from itertools import chain
 
-    from orchard_core.cli.data.moving import Chosen
+    from orchard_core.cli.data.chosen import labels_of
     from orchard_core.cli.display.rows_view import shown_rows
     from orchard_core.cli.output import print_json
     from orchard_core.cli.report import check_threshold
@@ -53,7 +53,7 @@ def stats(
 
     check_threshold(threshold)
     groupings = _groupings(by or ())
-    labels = Chosen.of((), min_reward=None, limit=None, threads=threads).threads
+    labels = labels_of(threads)
     sources = [find_source(path, format=format) for path in paths]
     rows = chain.from_iterable(measured(source, threads=labels) for source in sources)
     with shown_rows("stats", rows, plain=plain) as counted:
