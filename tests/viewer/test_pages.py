@@ -263,6 +263,18 @@ async def test_a_damaged_record_is_told_on_its_page_and_hurts_no_other(viewer: O
         assert len(listed(await client.page("/1/"))) == 4
 
 
+async def test_credit_that_cannot_be_read_is_told_and_hurts_no_other(viewer: Opens, run: Path) -> None:
+    with CreditWriter.open(run / "credit" / "branch", CreditHead(estimator="branch")) as writer:
+        writer.add(make_credit("totals-1-1"))
+    (run / "credit" / "judge").mkdir()
+    (run / "credit" / "judge" / "credit.json").write_text("{")
+    async with viewer(run) as client:
+        assert "branch, judge (cannot be read)" in await client.page("/")
+        page = await client.page("/1/totals-1-1")
+        assert "credit/judge/credit.json" in page
+        assert '<span class="mask on">trained</span>' in page
+
+
 async def test_a_conversation_with_many_turns_has_pages_and_deep_links(viewer: Opens, tmp_path: Path) -> None:
     run = await write_run(tmp_path / "run", [make_rollout(trajectory=worked(450, side=False))])
     async with viewer(run) as client:

@@ -22,6 +22,7 @@ class CreditShelf:
         self._lock = threading.Lock()
         self._stamp: Stamp | None = None
         self._open: dict[str, Credits] = {}
+        self._damaged: dict[str, str] = {}
         self._names: dict[str, tuple[str, ...]] = {}
 
     def known(self) -> tuple[Mapping[str, tuple[str, ...]], Stamp]:
@@ -33,14 +34,14 @@ class CreditShelf:
             return self._names, stamp
 
     def names(self) -> list[str]:
-        """Of all directories that can be read."""
+        """Of all directories; of those that cannot be read, with a word that says so."""
         self.known()
-        return sorted(self._open)
+        return sorted([*self._open, *(f"{name} (cannot be read)" for name in self._damaged)])
 
     def of(self, rollout: str) -> Mapping[str, Credit | str]:
         """Each credit of one rollout, or why it cannot be read, by its directory's name."""
         self.known()
-        found: dict[str, Credit | str] = {}
+        found: dict[str, Credit | str] = dict(self._damaged)
         for name, held in list(self._open.items()):
             if rollout in held.by_rollout:
                 try:
@@ -58,14 +59,16 @@ class CreditShelf:
         return tuple(found)
 
     def _read(self, stamp: Stamp) -> None:
-        self._open = {}
+        found: dict[str, Credits] = {}
+        damaged: dict[str, str] = {}
         names: dict[str, tuple[str, ...]] = {}
         for name, _, _ in stamp:
             try:
                 held = open_credits(self._root / name)
-            except OrchardError:
-                continue  # `orchard data verify` says what is wrong with it
-            self._open[name] = held
+            except OrchardError as error:
+                damaged[name] = error.message
+                continue
+            found[name] = held
             for rollout in held.by_rollout:
                 names[rollout] = (*names.get(rollout, ()), name)
-        self._names, self._stamp = names, stamp
+        self._open, self._damaged, self._names, self._stamp = found, damaged, names, stamp
