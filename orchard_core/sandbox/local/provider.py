@@ -20,7 +20,7 @@ from orchard_core.sandbox.local.host import LocalHost, open_host
 from orchard_core.sandbox.local.layers import check_files, check_image
 from orchard_core.sandbox.local.limits import enforcers, plan_limits
 from orchard_core.sandbox.local.reaper import reap
-from orchard_core.sandbox.local.snapshots import Saved, Shelf
+from orchard_core.sandbox.local.snapshots import Saved, SnapshotShelf
 from orchard_core.types.sandbox import Capabilities, NetworkMode, SandboxSpec, Snapshot
 
 _SPAWNERS = 8
@@ -39,7 +39,7 @@ class LocalProvider:
         self._config = config or LocalConfig()
         self._spawner: ThreadPoolExecutor | None = None
         self._host: LocalHost | None = None
-        self._shelf: Shelf | None = None
+        self._shelf: SnapshotShelf | None = None
         self._opening = asyncio.Lock()
         self._sandboxes: dict[str, AgentSandbox] = {}
 
@@ -159,7 +159,7 @@ class LocalProvider:
                 # The kernel ends a sandbox with the thread that started it: these live with the provider.
                 self._spawner = ThreadPoolExecutor(_SPAWNERS, thread_name_prefix="orchard-local")
                 self._host = await asyncio.get_running_loop().run_in_executor(self._spawner, self._find_host)
-                self._shelf = Shelf(self._host, self.name)
+                self._shelf = SnapshotShelf(self._host, self.name)
             return self._host
 
     def _find_host(self) -> LocalHost:

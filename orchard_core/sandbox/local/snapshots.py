@@ -55,7 +55,7 @@ class Saved:
                 self.unread.set()
 
 
-class Shelf:
+class SnapshotShelf:
     """Where the snapshots are. One event loop at a time."""
 
     def __init__(self, host: LocalHost, provider: str) -> None:
