@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _GAP = 2
 _NARROWEST = 8
+_LONG = 16
+"""A word of more cells may be broken."""
 
 
 def out(text: str = "", **style: bool | str) -> None:
@@ -47,23 +49,35 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None) -> list[str]:
-    """The table's lines, at most `width` columns wide where that can be; None: as wide as it is."""
+    """The table's lines, at most `width` columns wide; None: as wide as it is.
+
+    Where not even the words fit beside each other, each row stands below the one before, a line a column.
+    """
     columns = list(zip(head, *rows, strict=True))
     widths = [max(map(cells, column)) for column in columns]
     if width is not None:
         words = [max(cells(word) for text in column for word in (text.split() or [""])) for column in columns]
         _shrink(widths, words, width - 1)
-        _shrink(widths, [_NARROWEST] * len(widths), width - 1)
+        if not _shrink(widths, [min(word, _LONG) for word in words], width - 1):
+            return _stacked(head, rows, width - 1)
     return [line for row in (head, *rows) for line in _row(row, widths)]
 
 
-def _shrink(widths: list[int], floors: Sequence[int], room: int) -> None:
-    """Take from the widest column until all fit, or none can give more without falling below its floor."""
+def _shrink(widths: list[int], floors: Sequence[int], room: int) -> bool:
+    """Take from the widest column until all fit; false: none can give more without going below its floor."""
     while sum(widths) + _GAP * (len(widths) - 1) > room:
         able = [number for number, width in enumerate(widths) if width > max(floors[number], _NARROWEST)]
         if not able:
-            return
+            return False
         widths[max(able, key=widths.__getitem__)] -= 1
+    return True
+
+
+def _stacked(head: Sequence[str], rows: Sequence[Sequence[str]], room: int) -> list[str]:
+    names = max(map(cells, head))
+    widths = (names, max(_NARROWEST, room - names - _GAP))
+    blocks = [[line for pair in zip(head, row, strict=True) for line in _row(pair, widths)] for row in rows]
+    return [line for number, block in enumerate(blocks) for line in ([""] if number else []) + block]
 
 
 def _row(row: Sequence[str], widths: Sequence[int]) -> list[str]:

@@ -78,6 +78,23 @@ def test_a_narrow_terminal_gets_narrow_lines() -> None:
     assert "".join(" ".join(lines).split()).count("loop") == 3, "nothing is cut"
 
 
+def test_where_no_row_fits_in_a_line_each_column_gets_one() -> None:
+    from orchard_core.cli.output import cells, table
+
+    rows = [("react", "1,270/1,510/1,786", "79% of 48", "227"), ("mine", "5/6/10", "-", "about " * 9)]
+    head = ("HARNESS", "TOKENS 50/90/MAX", "RESOLVED", "TRAINED TURNS")
+    lines = table(head, rows, width=40)
+    assert max(map(cells, lines)) < 40
+    assert lines[:5] == [
+        "HARNESS           react",
+        "TOKENS 50/90/MAX  1,270/1,510/1,786",
+        "RESOLVED          79% of 48",
+        "TRAINED TURNS     227",
+        "",
+    ]
+    assert " ".join(lines).count("about") == 9
+
+
 def test_a_pipe_gets_one_whole_line_a_row() -> None:
     from orchard_core.cli.output import table
 

@@ -36,6 +36,18 @@ def test_stats_are_a_table_for_each_grouping(orchard: Orchard, root: Path) -> No
     assert "stats: 6 rows" in done.stderr
 
 
+def test_by_themselves_come_the_tables_and_columns_that_tell_something(
+    orchard: Orchard, tmp_path: Path
+) -> None:
+    write(tmp_path / "plain", [make_row(number) for number in range(4)])
+    blocks = orchard("data", "stats", "plain").stdout.split("\n\n")
+    assert [block.split()[0] for block in blocks[:2]] == ["ALL", "HARNESS"]
+    assert "MODEL" not in "".join(blocks), "there is one"
+    assert "CREDIT" not in blocks[0], "none was assigned"
+    write(tmp_path / "credited", [make_row(number, credit="judge") for number in range(4)])
+    assert "judge 4" in orchard("data", "stats", "credited").stdout
+
+
 def test_stats_as_json_hold_everything(orchard: Orchard, root: Path) -> None:
     done = orchard("data", "stats", "d", "d", "--json", "--threshold", "0.5")
     told = json.loads(done.stdout)
@@ -58,7 +70,7 @@ def test_a_path_without_rows_is_refused(orchard: Orchard, tmp_path: Path) -> Non
 
 def test_control_codes_in_names_do_not_reach_the_terminal(orchard: Orchard, tmp_path: Path) -> None:
     write(tmp_path / "d", [make_row(0, harness="re\x1b[31mact\x07")])
-    done = orchard("data", "stats", "d")
+    done = orchard("data", "stats", "d", "--by", "harness")
     assert done.returncode == Exit.OK, done.stderr
     assert "\x1b" not in done.stdout
     assert "react" in done.stdout

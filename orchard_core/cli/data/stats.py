@@ -23,7 +23,8 @@ def stats(
         typer.Option(
             metavar="NAMES",
             help="One table by split, source, label, harness, model, taskset, outcome or credit; several "
-            "with commas cross. Repeatable.  [default: split, harness, model, taskset, outcome]",
+            "with commas cross. Repeatable.  [default: those of split, harness, model, taskset and outcome "
+            "in which rows differ]",
             show_default=False,
         ),
     ] = None,
@@ -61,7 +62,7 @@ def stats(
     if as_json:
         print_json(told.model_dump(mode="json"))
     else:
-        _print(told, groupings)
+        _print(told, groupings, whole=bool(by))
 
 
 def _groupings(by: Sequence[str]) -> Sequence[Sequence[str]]:
@@ -84,21 +85,32 @@ _HEAD = (
     "TRAINED TOKENS",
     "CREDIT",
 )
+_SPARE = ("TRAINED TOKENS", "CREDIT")
+"""Columns that are left out where no row has any."""
 
 
-def _print(told: DatasetStats, groupings: Sequence[Sequence[str]]) -> None:
+def _print(told: DatasetStats, groupings: Sequence[Sequence[str]], *, whole: bool) -> None:
+    """The tables; unless `whole`, without those of one line, which says what the first table says."""
+    from itertools import compress
+
     from orchard_core.cli.output import out, print_table
     from orchard_core.evals.clean import clean_line
 
-    print_table(("ALL", *_HEAD), [("rows", *_cells(told.total))])
+    total = zip(_HEAD, _cells(told.total), strict=True)
+    kept = [cell != "-" or name not in _SPARE for name, cell in total]
+
+    def show(head: Sequence[str], rows: Sequence[tuple[Sequence[str], GroupStats]]) -> None:
+        cells = [(*first, *compress(_cells(group), kept)) for first, group in rows]
+        print_table((*head, *compress(_HEAD, kept)), cells)
+
+    show(("ALL",), [(("rows",), told.total)])
     for names, groups in zip(groupings, told.groups, strict=True):
+        if len(groups) < 2 and not whole:
+            continue
         out()
         head = tuple("TASK SET" if name == "taskset" else name.upper() for name in names)
-        rows = [
-            (*(clean_line(value, 60) or "-" for value in group.by.values()), *_cells(group))
-            for group in groups
-        ]
-        print_table((*head, *_HEAD), rows)
+        named = [[clean_line(value, 60) or "-" for value in group.by.values()] for group in groups]
+        show(head, list(zip(named, groups, strict=True)))
     if told.total.exact < told.total.rows:
         out()
         out(f"tokens of {told.total.rows - told.total.exact:,} rows are estimated by the size of their texts")
