@@ -82,7 +82,8 @@ def summary_lines(
             f"kept       {summary.kept} of {summary.turns} answers ({summary.share:.0%}) of the annotated"
         )
     if summary.rollouts:
-        lines.append(f"measured   with {summary.rollouts} rollouts")
+        invalid = f", {summary.invalid} of them invalid" if summary.invalid else ""
+        lines.append(f"measured   with {summary.rollouts} rollouts{invalid}")
     lines.append(f"cost       {money(summary.cost_usd)}")
     if capped:
         lines.append("stopped    at --max-cost; a higher one goes on")

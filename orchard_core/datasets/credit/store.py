@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from orchard_core.datasets.credit.checked import Place
 from orchard_core.datasets.credit.head import HEAD_NAME, LINES_NAME, CreditHead, read_head
-from orchard_core.datasets.credit.line import Place, decode, scan
+from orchard_core.datasets.credit.line import decode, scan
 from orchard_core.errors import DatasetCorrupt
 from orchard_core.types.credit import Credit
 
@@ -18,7 +19,7 @@ class CreditLines(Mapping[str, Credit]):
     def __init__(self, path: Path) -> None:
         """Raises DatasetCorrupt, DatasetError."""
         self._path = path
-        self._places: dict[str, Place] = dict(scan(path)) if path.exists() else {}
+        self._places: dict[str, Place] = dict(scan(path))
 
     def __getitem__(self, rollout: str) -> Credit:
         place = self._places[rollout]

@@ -37,6 +37,8 @@ class CreditSummary(Record):
     """Of these, trained on."""
     rollouts: int = 0
     """Rollouts spent on measuring."""
+    invalid: int = 0
+    """Of these, invalid: they say nothing about the state they started from."""
     cost_usd: float | None = 0.0
     """US dollars; None: some of it is unknown."""
 
@@ -71,6 +73,7 @@ class _Tally:
             "turns",
             "kept",
             "rollouts",
+            "invalid",
         )
         self.counts = dict.fromkeys(names, 0)
         self.errors: dict[str, int] = {}
@@ -81,6 +84,8 @@ class _Tally:
         known = self.cost_usd is not None and credit.cost_usd is not None
         self.cost_usd = (self.cost_usd or 0.0) + (credit.cost_usd or 0.0) if known else None
         self.counts["rollouts"] += credit.rollouts
+        invalid = credit.settings.get("invalid")
+        self.counts["invalid"] += invalid if credit.rollouts and isinstance(invalid, int) else 0
         if credit.resolved:
             self.counts["resolved"] += 1
         elif credit.error:

@@ -7,8 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from orchard_core.datasets.credit.checked import append_after, encode
 from orchard_core.datasets.credit.head import HEAD_NAME, LINES_NAME, CreditHead, read_head
-from orchard_core.datasets.credit.line import encode, scan
+from orchard_core.datasets.credit.line import scan
 from orchard_core.datasets.credit.store import CreditLines
 from orchard_core.errors import ConfigError, DatasetLocked, RunLocked
 from orchard_core.rollout.config import Difference
@@ -87,14 +88,8 @@ def _settle_head(root: Path, head: CreditHead, files: Files) -> None:
 
 
 def _lines(path: Path, files: Files) -> Appender:
-    places = [place for _, place in scan(path)] if path.exists() else []
-    end = places[-1].offset + places[-1].length + 1 if places else 0
-    lines = files.append(path)
-    files.sync_dir(path.parent)
-    if lines.size > end:
-        lines.truncate(end)
-        lines.sync()
-    return lines
+    end = max((place.end for _, place in scan(path)), default=0)
+    return append_after(end, path, files)
 
 
 def _told(found: Iterable[Difference]) -> str:

@@ -63,6 +63,11 @@ class Branch(Record):
         """Whether it counts."""
         return not self.invalid
 
+    @property
+    def lost(self) -> bool:
+        """Whether it is invalid for want of a machine or a model, so that it may be run again."""
+        return not self.valid and self.attribution in {Attribution.INFRASTRUCTURE, Attribution.MODEL}
+
 
 def origin_of(rollout: Rollout) -> str:
     """16 hexadecimal digits that name one record of a rollout."""

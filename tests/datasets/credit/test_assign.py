@@ -297,6 +297,14 @@ def test_one_unknown_cost_makes_the_sum_unknown() -> None:
     assert CreditSummary.of(told).cost_usd is None
 
 
+def test_a_summary_counts_continuations_that_were_invalid_where_they_were_spent() -> None:
+    measured = failed_credit("one", estimator="branch", turns=4, error="no turn could be measured")
+    spent = measured.model_copy(update={"rollouts": 8, "settings": {"invalid": 5}})
+    reused = spent.model_copy(update={"rollouts": 0})
+    found = CreditSummary.of([spent, reused, measured])
+    assert (found.rollouts, found.invalid) == (8, 5)
+
+
 def test_none_at_once_is_refused_before_it_could_wait_for_ever() -> None:
     with pytest.raises(ConfigError, match="concurrency is 0"):
         AssignOptions(concurrency=0)

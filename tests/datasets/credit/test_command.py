@@ -132,9 +132,11 @@ async def test_an_unknown_price_is_said_and_not_taken_for_nothing(
     assert "cost       cost unknown" in said.stdout
 
 
-@pytest.mark.parametrize(("typed", "asked"), [("n\n", 0), ("y\n", 3)])
+@pytest.mark.parametrize(
+    ("typed", "asked", "code"), [("n\n", 0, Exit.USAGE), ("\x04", 0, Exit.INTERRUPTED), ("y\n", 3, Exit.OK)]
+)
 async def test_on_a_terminal_it_asks_before_it_spends(
-    run: Path, tmp_path: Path, server: JudgeServer, typed: str, asked: int
+    run: Path, tmp_path: Path, server: JudgeServer, typed: str, asked: int, code: Exit
 ) -> None:
     master, slave = pty.openpty()
     process = subprocess.Popen(
@@ -147,7 +149,7 @@ async def test_on_a_terminal_it_asks_before_it_spends(
     assert server.asked.total() == 0
     os.write(master, typed.encode())
     rest = _until(master, None)
-    assert process.wait(60) == (Exit.OK if asked else Exit.USAGE), rest
+    assert process.wait(60) == code, rest
     assert server.asked.total() == asked
     assert ("nothing was started" in rest) == (not asked)
 
@@ -220,6 +222,7 @@ async def test_ctrl_c_keeps_what_is_done(run: Path, tmp_path: Path) -> None:
         assert process.returncode == Exit.INTERRUPTED
         assert "the same command goes on" in said
         assert "annotated" in shown
+        assert "orchard data mix" not in shown, "what is next is the same command"
         kept = {credit.rollout: credit for credit in open_credits(run / "credit" / "judge")}
         assert 1 <= len(kept) < 4
         assert command(tmp_path)(*asking(server, "--yes"), **KEY).returncode == Exit.OK

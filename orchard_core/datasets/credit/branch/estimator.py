@@ -21,7 +21,7 @@ from orchard_core.errors import CreditRefused, RecordCorrupt
 from orchard_core.rollout.branching.branch import Branch
 from orchard_core.rollout.branching.brancher import Brancher
 from orchard_core.types.credit import Credit
-from orchard_core.types.rollout import Attribution, Rollout
+from orchard_core.types.rollout import Rollout
 
 NAME = "branch"
 
@@ -101,36 +101,26 @@ class BranchEstimator:
         return self._credit(item, measuring)
 
     def _credit(self, item: Item, measuring: Measuring) -> Credit:
-        points = measuring.points()
         branches = measuring.branches
+        spent = {"cost_usd": _cost(branches), "rollouts": len(branches), "settings": _counted(branches)}
+        points = measuring.points()
         if not points:
-            lost = {Attribution.INFRASTRUCTURE, Attribution.MODEL}
-            again = any(branch.attribution in lost for branch in branches)
-            return self._failed(item, _why_none(branches), again=again, cost_usd=_cost(branches)).model_copy(
-                update={"rollouts": len(branches)}
-            )
+            again = any(branch.lost for branch in branches)
+            return self._failed(item, _why_none(branches), again=again).model_copy(update=spent)
         curve = self._rules.curve(points, item.row.turns, outcome=measuring.outcome)
-        credit = self._rules.credit(
-            rollout=item.row.rollout,
-            estimator=self.name,
-            curve=curve,
-            cost_usd=_cost(branches),
-            rollouts=len(branches),
-            settings={
-                "modes": dict(Counter(branch.mode.value for branch in branches)),
-                "invalid": sum(not branch.valid for branch in branches),
-            },
-        )
-        return surely_rising(credit, self._rules) if self._options.rise_by is RiseBy.LOWER_BOUND else credit
+        credit = self._rules.credit(rollout=item.row.rollout, estimator=self.name, curve=curve)
+        if self._options.rise_by is RiseBy.LOWER_BOUND:
+            credit = surely_rising(credit, self._rules)
+        return credit.model_copy(update=spent)
 
-    def _failed(self, item: Item, error: str, *, again: bool = False, cost_usd: float | None = 0.0) -> Credit:
+    def _failed(self, item: Item, error: str, *, again: bool = False) -> Credit:
         return failed_credit(
             item.row.rollout,
             estimator=self.name,
             turns=item.row.turns,
             error=error,
             again=again,
-            cost_usd=cost_usd,
+            cost_usd=0.0,
         )
 
     def _log(self, directory: Path) -> BranchLog:
@@ -161,6 +151,12 @@ def _changed(rollout: Rollout, opened: OpenedRun) -> str:
     if task.digest != rollout.task.digest:
         return f"the task {rollout.task.id} is not what it was when the rollout was recorded"
     return ""
+
+
+def _counted(branches: Sequence[Branch]) -> dict[str, JsonValue]:
+    """What is noted of the continuations as a whole."""
+    modes = Counter(branch.mode.value for branch in branches)
+    return {"modes": dict(modes), "invalid": sum(not branch.valid for branch in branches)}
 
 
 def _why_none(branches: Sequence[Branch]) -> str:

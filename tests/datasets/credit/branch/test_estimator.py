@@ -22,6 +22,7 @@ from orchard_core.datasets.credit.branch.branches import read_branches
 from orchard_core.datasets.credit.branch.estimator import BranchEstimator
 from orchard_core.datasets.credit.branch.rises import surely_rising
 from orchard_core.datasets.credit.rules import CreditRules
+from orchard_core.datasets.credit.summary import CreditSummary
 from orchard_core.rollout.branching.branch import BranchMode
 from orchard_core.testing import FakeHarness, FakeModel, FakeProvider, FakeReply
 
@@ -107,7 +108,7 @@ async def test_a_world_that_changes_by_itself_gives_a_curve_only_up_to_there(tmp
     assert invalid
     assert all("differs" in branch.invalid for branch in invalid)
     assert credit.error == ""
-    assert credit.settings["invalid"] == len(invalid)
+    assert credit.settings["invalid"] == CreditSummary.of([credit]).invalid == len(invalid)
     measured = {point.turn for point in credit.points if point.samples}
     assert measured
     assert measured.isdisjoint({branch.turn for branch in invalid})
