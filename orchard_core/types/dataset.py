@@ -47,7 +47,8 @@ class DatasetRow(Record):
     schema_version: int = DATASET_VERSION
     """Version of this record's shape."""
     id: str
-    """Unique within a dataset: the rollout's id, and `#N` for its N-th further conversation."""
+    """Unique within a dataset: the rollout's id, `#N` for its N-th further conversation, and `~N` where a mix
+    takes it the N-th time: repeated, or from another run of the same task and attempt."""
     rollout: str
     """Id of the rollout it is from."""
     label: SampleLabel = SampleLabel.MAIN

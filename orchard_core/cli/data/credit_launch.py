@@ -39,7 +39,7 @@ def launch(flags: CreditFlags) -> None:
         raise typer.Exit(Exit.USAGE)
     capped, code = _worked(asked, found) if found.todo else (False, Exit.OK)
     summary = CreditSummary.of(_credits(asked))
-    _print(asked, found, summary, capped=capped)
+    _print(asked, found, summary, capped=capped, stopped=code is not Exit.OK)
     if code is not Exit.OK:
         err("what is done is kept; the same command goes on", bold=True)
         raise typer.Exit(code)
@@ -93,7 +93,7 @@ async def _work(asked: Asked, found: Survey, display: CreditDisplay) -> bool:
         return work.capped
 
 
-def _print(asked: Asked, found: Survey, summary: CreditSummary, *, capped: bool) -> None:
+def _print(asked: Asked, found: Survey, summary: CreditSummary, *, capped: bool, stopped: bool) -> None:
     places = [str(target.directory) for target in asked.targets if holds_credits(target.directory)]
     if asked.flags.as_json:
         print_json(
@@ -107,7 +107,8 @@ def _print(asked: Asked, found: Survey, summary: CreditSummary, *, capped: bool)
             }
         )
         return
-    for line in summary_lines(asked.flags, summary, found, places, capped=capped):
+    *lines, what_is_next = summary_lines(asked.flags, summary, found, places, capped=capped)
+    for line in lines if stopped else (*lines, what_is_next):
         out(line)
 
 

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from orchard_core.cli.data.credit_estimators import Asked
 from orchard_core.cli.data.credit_flags import CreditFlags
 from orchard_core.cli.data.credit_words import plan_lines
+from orchard_core.cli.exits import Exit
 from orchard_core.cli.interrupt import cancelling, run_async
 from orchard_core.cli.output import err, out
 from orchard_core.datasets.credit.survey import Survey, survey
@@ -110,7 +111,11 @@ def agreed(flags: CreditFlags, found: Survey) -> bool:
         raise ConfigError(
             "nobody is there to be asked whether this may be spent", hint="--yes, or --max-cost DOLLARS"
         )
-    return typer.confirm("start?", err=True)
+    try:
+        return typer.confirm("start?", err=True)
+    except typer.Abort:  # Ctrl-C, or the end of the input, instead of an answer
+        err("\nnothing was started")
+        raise typer.Exit(Exit.INTERRUPTED) from None
 
 
 def survey_json(found: Survey) -> dict[str, JsonValue]:

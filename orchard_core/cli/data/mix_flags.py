@@ -12,7 +12,7 @@ _WHAT, _LEFT_OUT, _SHAPE, _HOW = "What is mixed", "What is left out", "Shape of 
 Sources = Annotated[
     list[str],
     typer.Argument(
-        metavar="RECIPE.yaml|PATH...",
+        metavar="RECIPE.yaml|PATH",
         help="A YAML recipe; or runs, matrices, datasets and files of any known format.",
         show_default=False,
     ),
