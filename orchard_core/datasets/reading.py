@@ -47,12 +47,17 @@ class Source:
 def find_source(path: str | Path, *, format: str | None = None) -> Source:  # noqa: A002 - what users write
     """What a path holds. A format that is named is taken at its word.
 
-    Raises DatasetNotFound when nothing is there, FormatUnknown when nothing is recognised in it, and what
-    `load_format` raises.
+    Raises DatasetNotFound when nothing is there, FormatUnknown when nothing is recognised in it or it is no
+    file, and what `load_format` raises.
     """
     path = Path(path)
     if not path.exists():
         raise DatasetNotFound(f"there is nothing at {path}", hint="name a run, a matrix, a dataset or a file")
+    if not (path.is_file() or path.is_dir()):
+        raise FormatUnknown(
+            f"{path} is a pipe or a device, and rows are read more than once",
+            hint="write them to a file first, and name that",
+        )
     if format is not None:
         load_format(format)
         return Source(path=path, kind=SourceKind.FORMAT, format=format)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +72,10 @@ def head(path: Path, size: int = 65536) -> bytes:
 
 def pieces(path: Path) -> Iterator[bytes]:
     """Unpacked bytes, a mark of the byte order at the start left out. Raises Fault and OSError."""
-    packed = path.stat().st_size
+    told = path.stat()
+    if not stat.S_ISREG(told.st_mode):  # opening a pipe waits for its writer, and a device has no end
+        raise Fault("it is a pipe or a device, and no file")
+    packed = told.st_size
     with path.open("rb") as file:
         magic = file.read(4)
         file.seek(0)

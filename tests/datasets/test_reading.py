@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -142,6 +143,17 @@ def test_where_nothing_is_and_what_no_format_is_called_are_told(tmp_path: Path) 
         read_rows(tmp_path / "none")
     with pytest.raises(UnknownPlugin, match="atfi"):
         read_rows(tmp_path, format="atfi")
+
+
+def test_nobody_waits_at_a_pipe_for_rows(tmp_path: Path) -> None:
+    for name in ("rows.jsonl", "run.traj.json", "trajectory.json"):
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(FormatUnknown, match="is a pipe or a device"):
+            read_rows(tmp_path / name, format="hf")
+    for format_name in ("miniswe", "atif"):
+        with pytest.raises(DatasetCorrupt, match="a pipe or a device, and no file"):
+            list(read_rows(tmp_path, format=format_name))
+    assert list(read_rows(tmp_path, format="hf")) == []
 
 
 def test_a_dataset_that_was_not_written_to_its_end_says_how_to_go_on(tmp_path: Path) -> None:

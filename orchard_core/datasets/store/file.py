@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -77,9 +78,12 @@ class ShardReader:
 
     def _opened(self) -> Any:
         try:
-            size = self.path.stat().st_size
+            told = self.path.stat()
         except OSError as error:
             raise self._fault(f"cannot be read: {error.strerror}") from error
+        if not stat.S_ISREG(told.st_mode):
+            raise self._fault("is no file")
+        size = told.st_size
         if size != self.shard.bytes:
             what = "cut short" if size < self.shard.bytes else "longer than it was"
             raise self._fault(f"{what}: {size} bytes, and the manifest says {self.shard.bytes}")

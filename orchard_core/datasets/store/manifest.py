@@ -138,6 +138,8 @@ def is_dataset(root: Path) -> bool:
 def read_manifest(root: Path) -> Manifest:
     """The stored manifest. Raises DatasetNotFound, DatasetCorrupt naming the field."""
     path = root / MANIFEST_NAME
+    if path.exists() and not path.is_file():  # a pipe would keep us waiting for its writer
+        raise DatasetCorrupt("no file", path=str(path), hint="restore it from a copy")
     try:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):

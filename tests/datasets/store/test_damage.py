@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from orchard_core import DatasetCorrupt, DatasetNotFound, DatasetRow, open_dataset
+from orchard_core.datasets.verify import Verifier
 from tests.datasets.making import make_row
 
 from .forging import edit_manifest, forge, not_utf8, put, write
@@ -234,6 +236,22 @@ def test_a_shard_that_is_gone_is_told(root: Path) -> None:
     shard_of(root).unlink()
     with pytest.raises(DatasetCorrupt, match="No such file"):
         list(open_dataset(root))
+
+
+def test_a_pipe_in_the_place_of_a_file_is_told_and_nobody_waits_at_it(root: Path) -> None:
+    edit_manifest(root, lambda fields: fields["shards"][0].update(bytes=0))
+    shard = shard_of(root)
+    shard.unlink()
+    os.mkfifo(shard)
+    with pytest.raises(DatasetCorrupt, match="is no file"):
+        list(open_dataset(root))
+    verifier = Verifier(root)
+    list(verifier.rows())
+    assert [fault.message for fault in verifier.report().faults] == ["is no file"]
+    (root / "manifest.json").unlink()
+    os.mkfifo(root / "manifest.json")
+    with pytest.raises(DatasetCorrupt, match="no file"):
+        open_dataset(root)
 
 
 def test_where_nothing_is_there_is_no_dataset(tmp_path: Path) -> None:
