@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,8 @@ def _default(field: Any) -> str:
     value = field.get_default(call_default_factory=True)
     if value in (None, (), {}, ""):
         return "none"
+    if isinstance(value, tuple) and all(isinstance(each, Enum) for each in value):
+        return ", ".join(f"`{each.value}`" for each in value)
     if isinstance(value, frozenset):
         return ", ".join(f"`{each}`" for each in sorted(value))
     if isinstance(value, tuple) and len(str(value)) > 80:
@@ -192,7 +195,7 @@ def mix_recipe() -> str:
 
     return _tables(
         mix.MixRecipe, mix.MixSource, mix.Where, mix.Rows, mix.Stratum, filters.FilterSettings,
-        filters.NearDuplicates, mix.Splits, mix.Leaks, mix.Shards,
+        filters.NearDuplicates, mix.SplitSettings, mix.Leaks, mix.Shards,
     )  # fmt: skip
 
 

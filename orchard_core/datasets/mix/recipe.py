@@ -128,7 +128,7 @@ class Shards(Record):
     """Megabytes of text and token ids before compression."""
 
 
-class Splits(Record):
+class SplitSettings(Record):
     """Shares of the tasks: all rows of one task, and of its near-duplicates, stand in one split."""
 
     shares: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
@@ -173,7 +173,7 @@ class MixRecipe(Record):
     be."""
     filters: FilterSettings = FilterSettings()
     """What is left out."""
-    splits: Splits = Splits()
+    splits: SplitSettings = SplitSettings()
     """Splits by task."""
     leaks: Leaks = Leaks()
     """Benchmarks to stay clear of."""
