@@ -75,8 +75,8 @@ _MODULES = {
     "orchard_core.harness.tool_client": ("McpServer", "ToolClient", "install_tool_client", "mcp_server"),
     "orchard_core.plugins.hookspecs": ("hookimpl",),
     "orchard_core.plugins.lookup": (
-        "load_format", "load_harness", "load_model", "load_provider", "load_reward", "load_taskset", "load_trainer",
-        "open_sandbox",
+        "load_format", "load_harness", "load_model", "load_provider", "load_reward", "load_taskset",
+        "load_trainer", "open_sandbox",
     ),
     "orchard_core.reward.contract": (
         "Blobs", "Evidence", "Example", "Examples", "Exemplified", "Grading", "Reward",

@@ -1,4 +1,4 @@
-"""One row of a dataset: one conversation of one rollout, with everything needed to trust and to train on it."""
+"""One row of a dataset: one conversation of one rollout, with all that is needed to trust and train on it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class DatasetRow(Record):
     weights: tuple[float, ...] = ()
     """[M] loss weight of each message; empty: 1 throughout."""
     values: tuple[float, ...] = ()
-    """[A+1] V(s_t) before each answer and after the last, as credit assignment estimated it; empty: not done."""
+    """[A+1] V(s_t) before each answer and after the last, as credit assignment has it; empty: not done."""
     credit: str = ""
     """What estimated `values`, such as `judge` or `branch`; empty: nothing."""
     tokens: RecordedTokens | None = None

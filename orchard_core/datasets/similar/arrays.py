@@ -11,7 +11,7 @@ try:
     from numpy.typing import NDArray
 except ImportError as cause:
     raise ConfigError(
-        "finding near duplicates and leaks needs NumPy", hint="pip install 'orchard-core[data]'"
+        "counting rows and comparing their texts needs NumPy", hint="pip install 'orchard-core[data]'"
     ) from cause
 
 Bytes: TypeAlias = NDArray[np.uint8]
