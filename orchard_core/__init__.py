@@ -35,7 +35,7 @@ _MODULES = {
     "orchard_core.datasets.leaks.report": ("Leak", "LeakKind", "LeakReport", "LeakSettings"),
     "orchard_core.datasets.similar.actions": ("action_signature", "action_text"),
     "orchard_core.datasets.similar.index": ("NearIndex",),
-    "orchard_core.datasets.similar.minhash": ("resemblance", "signature", "sketch"),
+    "orchard_core.datasets.similar.minhash": ("resemblance", "signature"),
     "orchard_core.datasets.similar.tasks": ("TaskText", "near_tasks"),
     "orchard_core.datasets.splits": ("Splits", "assign_splits"),
     "orchard_core.datasets.store.manifest": ("FilterReport", "Made", "Manifest", "SourceReport"),

@@ -37,7 +37,6 @@ from orchard_core.datasets.similar.actions import action_text as action_text
 from orchard_core.datasets.similar.index import NearIndex as NearIndex
 from orchard_core.datasets.similar.minhash import resemblance as resemblance
 from orchard_core.datasets.similar.minhash import signature as signature
-from orchard_core.datasets.similar.minhash import sketch as sketch
 from orchard_core.datasets.similar.tasks import TaskText as TaskText
 from orchard_core.datasets.similar.tasks import near_tasks as near_tasks
 from orchard_core.datasets.splits import Splits as Splits

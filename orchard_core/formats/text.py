@@ -8,7 +8,7 @@ from typing import Any
 
 from orchard_core.formats.fault import Fault
 from orchard_core.formats.limits import DEPTH, FIELD_BYTES
-from orchard_core.gateway.json_text import JsonFault, dumps, dumps_ascii, loads
+from orchard_core.gateway.json_text import JsonFault, dumps, loads
 
 
 def parsed(data: bytes | str, *, field: str = "") -> Any:
@@ -55,11 +55,6 @@ def kind(value: Any) -> str:
     """What people call a JSON value."""
     names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
-
-
-def same_again(text: str, value: Any) -> bool:
-    """Whether a writer of JSON with common settings makes this text of the value: nothing is lost by it."""
-    return text in (dumps_spaced(value), dumps_ascii(value))
 
 
 dumps_spaced: Callable[[object], str] = json.JSONEncoder().encode

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from orchard_core.datasets.similar.arrays import Bytes, NDArray, Places, Words32, Words64, np
+from orchard_core.datasets.similar.arrays import Bytes, NDArray, Words32, Words64, np
 from orchard_core.datasets.similar.words import mixed, runs, split
 
 SIZE = 128
@@ -20,12 +20,7 @@ SHINGLE = 5
 """Words of a shingle, for texts of some length."""
 SHORT_SHINGLE = 3
 """Words of a shingle for instructions: one word changed in a sentence of thirty leaves it at 0.8."""
-VERSION = 1
-"""Changes whenever the same text would get another signature."""
 _BLOCK = 2048
-_WINDOW = 16
-_FEW = 64
-_EVERY = 8
 
 
 def signature(text: str, *, shingle: int = SHINGLE) -> bytes:
@@ -34,28 +29,6 @@ def signature(text: str, *, shingle: int = SHINGLE) -> bytes:
     Shingles are runs of `shingle` normalised words; a text of fewer words is one shingle.
     """
     return of_hashes(runs(split(text), shingle))
-
-
-def sketch(text: str | bytes) -> bytes:
-    """A cheaper signature for long texts, such as a row's whole conversation.
-
-    Shingles are the 16 bytes that follow a blank, as they stand (every 16 bytes in a text of few blanks), and
-    of those the eighth part that their hashes pick, so that alike texts pick alike. What it misses beside
-    `signature`: nothing is normalised, so other case, marks or spacing are another text; of a long unbroken
-    string only the first 16 bytes are seen; and a text of under some 2,000 words is estimated coarsely (its
-    error is that of the shingles it has left). Never compare the two kinds.
-    """
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    if not data:
-        return b""
-    body = np.frombuffer(data + bytes(_WINDOW), dtype=np.uint8)
-    places = np.flatnonzero(body[: len(data)] == 0x20) + 1
-    if len(places) < _FEW:
-        places = np.arange(len(data))
-    low, high = _eight(body, places), _eight(body, places + 8)
-    hashes = mixed(mixed(low) + high)
-    picked = hashes[hashes & np.uint64(_EVERY - 1) == 0]
-    return of_hashes(picked if len(picked) else hashes)
 
 
 def of_hashes(hashes: Words64) -> bytes:
@@ -83,14 +56,6 @@ def agreeing(one: Bytes, others: Bytes) -> NDArray[np.float64]:
     """[N] the estimated resemblance of a signature [128] with each of others [N, 128]."""
     same: NDArray[np.float64] = (others == one).mean(axis=1)
     return np.maximum((same - 1 / 256) / (1 - 1 / 256), 0.0)
-
-
-def _eight(body: Bytes, places: Places) -> Words64:
-    """The eight bytes at each place, little end first, whatever the machine's own order."""
-    wide = np.zeros(len(places), np.uint64)
-    for shift in range(8):
-        wide |= body[places + shift].astype(np.uint64) << np.uint64(8 * shift)
-    return wide
 
 
 @lru_cache(maxsize=1)
