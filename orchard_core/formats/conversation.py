@@ -22,6 +22,8 @@ class Conversation:
     """OpenAI's shape; call arguments are texts; no member is null except `content`."""
     objects: bool = False
     """The file gave call arguments as objects."""
+    text: str = ""
+    """The messages as a row's JSON text, where somebody made it already; empty: not yet."""
 
 
 def conversation(value: Any, field: str = "messages", *, filled: bool = False) -> Conversation:

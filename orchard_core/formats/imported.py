@@ -20,15 +20,22 @@ CARRIED = "orchard"
 
 
 def imported_row(
-    messages: Sequence[Fields], *, tools: str = "[]", place: str, carried: Any = None, **fields: Any
+    messages: Sequence[Fields],
+    *,
+    text: str = "",
+    tools: str = "[]",
+    place: str,
+    carried: Any = None,
+    **fields: Any,
 ) -> DatasetRow:
-    """A row of messages. `place` is where in the file it stands, without the directory; `carried` is what
-    `carried_facts` gave when the row was written, None for a file of somebody else's; `fields` are what the
-    file itself says, which comes before that. Every answer is trained unless it is said otherwise.
+    """A row of messages, whose JSON text is `text` where that was made already. `place` is where in the file
+    it stands, without the directory; `carried` is what `carried_facts` gave when the row was written, None
+    for a file of somebody else's; `fields` are what the file itself says, which comes before that.
+    Every answer is trained unless it is said otherwise.
 
     Raises Fault.
     """
-    text = dumped(list(messages))
+    text = text or dumped(list(messages))
     bounded(len(text), "messages")
     bounded(len(tools), "tools")
     known = _known(carried)
@@ -61,11 +68,6 @@ def carried_facts(row: DatasetRow, *, tokens: bool = False, without: Sequence[st
     left_out = {"messages", "tools", "turns", *without, *(() if tokens else ("tokens",))}
     facts = row.model_dump(mode="json", exclude=left_out, exclude_defaults=True)
     return {"schema_version": row.schema_version, **facts}
-
-
-def carried_text(row: DatasetRow, *, tokens: bool = False) -> str:
-    """The same as a JSON text."""
-    return dumped(carried_facts(row, tokens=tokens))
 
 
 def tool_texts(value: Any, field: str = "tools", *, filled: bool = False) -> str:

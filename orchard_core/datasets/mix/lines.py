@@ -25,7 +25,19 @@ from orchard_core.types.dataset import DatasetRow
 
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
+_MESSAGES = b'"messages":'
 _BUFFER = 4 << 20
+
+
+class Place(NamedTuple):
+    """Where in a source some bytes stand."""
+
+    file: int
+    """Which of the source's files, in the order in which they are read."""
+    offset: int
+    """Where they begin in it."""
+    length: int
+    """How many."""
 
 
 class ReadRow(NamedTuple):
@@ -35,6 +47,10 @@ class ReadRow(NamedTuple):
     """The row."""
     messages: Sequence[dict[str, Any]] | None
     """What `row.messages` says; None: not parsed yet."""
+    text: bytes | None = None
+    """`row.messages` encoded, where that was at hand."""
+    place: Place | None = None
+    """Where the same bytes stand in the source; None: nowhere that is known."""
 
 
 class BadRow(NamedTuple):
@@ -52,15 +68,42 @@ def is_lines(path: Path) -> bool:
     return bool(files) and all(head(file, 64).lstrip(_BOM + _BLANK)[:1] == b"{" for file in files)
 
 
+class _Line(NamedTuple):
+    """A line of a file, in the buffer that it was read into."""
+
+    held: bytearray
+    """The buffer; what comes next is read into it too."""
+    start: int
+    """Where the line begins in it."""
+    end: int
+    """Where it ends, its end left out."""
+    offset: int
+    """Where it begins in the file, in bytes."""
+
+    @property
+    def view(self) -> memoryview:
+        return memoryview(self.held)[self.start : self.end]
+
+    def cut(self, count: int) -> _Line:
+        """The line without its first bytes."""
+        return self._replace(start=self.start + count, offset=self.offset + count)
+
+    def find_messages(self, text: bytes) -> int | None:
+        """Where in the file its messages stand, if just so: the bytes of `text`."""
+        at = self.held.find(_MESSAGES, self.start, self.end) + len(_MESSAGES)
+        found = at > self.start and self.held.startswith(text, at, self.end)
+        return self.offset + at - self.start if found else None
+
+
 def line_rows(path: Path, *, skip_bad: bool) -> Iterator[ReadRow | BadRow]:
     """Every row of a file, or of the files of a directory. Raises DatasetCorrupt naming file, row and field,
     unless `skip_bad`, and OSError."""
     root = path if path.is_dir() else path.parent
-    for file in table_files(path):
+    for place, file in enumerate(table_files(path)):
         split = split_of(file.relative_to(root)) if path.is_dir() else ""
         for number, line in enumerate(_lines(file)):
             try:
-                yield _row(line, f"{file.relative_to(root)}:{number}", split)
+                yield _row(line, place, f"{file.relative_to(root)}:{number}", split)
             except Fault as fault:
                 error = fault.at(str(file), number)
                 if not skip_bad:
@@ -68,57 +111,60 @@ def line_rows(path: Path, *, skip_bad: bool) -> Iterator[ReadRow | BadRow]:
                 yield BadRow(f"{file.relative_to(root)}:{number}", error.message)
 
 
-def _lines(path: Path) -> Iterator[memoryview]:
+def _lines(path: Path) -> Iterator[_Line]:
     """Lines that are not blank, each to be used before the next one is asked for. Raises DatasetCorrupt for
     one that is too long to be a row."""
     with path.open("rb", buffering=0) as file:
         number = 0
         for line in _split(file):
-            if len(line) > ROW_BYTES:
+            if line.end - line.start > ROW_BYTES:
                 raise DatasetCorrupt(
                     f"this row has more than {ROW_BYTES // MIB} MiB", path=str(path), row=number,
                     hint="take it out of the file",
                 )  # fmt: skip
-            told = line[3:] if number == 0 and line[:3] == _BOM else line
-            if bytes(told[:64]).strip(_BLANK) or bytes(told).strip(_BLANK):
+            told = line.cut(3) if number == 0 and line.view[:3] == _BOM else line
+            if bytes(told.view[:64]).strip(_BLANK) or bytes(told.view).strip(_BLANK):
                 yield told
                 number += 1
 
 
-def _split(file: FileIO) -> Iterator[memoryview]:
+def _split(file: FileIO) -> Iterator[_Line]:
     """Lines without their ends, out of one buffer that is used again and again: new memory for each line
     costs more than reading it. One longer than a row may be comes cut."""
-    held, start, end = bytearray(_BUFFER), 0, 0
+    held, start, end, before = bytearray(_BUFFER), 0, 0, 0
     while True:
         stop = held.find(b"\n", start, end)
         if stop >= 0:
-            yield memoryview(held)[start:stop]
+            yield _Line(held, start, stop, before + start)
             start = stop + 1
             continue
         if end - start > ROW_BYTES:
-            yield memoryview(held)[start:end]
+            yield _Line(held, start, end, before + start)
             return
         rest = held[start:end]
         if len(rest) > len(held) // 2:
             held = bytearray(2 * len(held))
         held[: len(rest)] = rest
+        before += start
         start, end = 0, len(rest)
         count = file.readinto(memoryview(held)[end:])
         if not count:
-            yield memoryview(held)[:end]
+            yield _Line(held, 0, end, before)
             return
         end += count
 
 
-def _row(line: memoryview, place: str, split: str) -> ReadRow:
-    fields = _plain(line)
-    if fields is not None:
-        messages = fields["messages"]
-        found = Found(fields=fields, filled=False, place=place, split=split)
-        return ReadRow(hf_row(found, Conversation(messages=messages)), messages)
-    return ReadRow(
-        hf_row(Found(fields=parsed_object(bytes(line)), filled=False, place=place, split=split)), None
-    )
+def _row(line: _Line, file: int, place: str, split: str) -> ReadRow:
+    fields = _plain(line.view)
+    if fields is None:
+        fields = parsed_object(bytes(line.view))
+        return ReadRow(hf_row(Found(fields=fields, filled=False, place=place, split=split)), None)
+    messages = fields["messages"]
+    text = orjson.dumps(messages)
+    told = Conversation(messages=messages, text=text.decode())
+    row = hf_row(Found(fields=fields, filled=False, place=place, split=split), told)
+    at = line.find_messages(text)
+    return ReadRow(row, messages, text, Place(file, at, len(text)) if at is not None else None)
 
 
 def _plain(line: memoryview) -> dict[str, Any] | None:

@@ -18,14 +18,16 @@ from orchard_core.datasets.mix.lines import BadRow, ReadRow
 from orchard_core.datasets.mix.reading import rows_of
 from orchard_core.datasets.mix.row_filters import RowFilters, Verdict
 from orchard_core.datasets.mix.scan import Scan
-from orchard_core.datasets.mix.spool import framed
+from orchard_core.datasets.mix.spool import Frame, framed
 from orchard_core.datasets.mix.where import outcome_of
 from orchard_core.errors import DatasetCorrupt, DatasetError, StoreError
 from orchard_core.types.dataset import DatasetRow
 
 Messages = Sequence[Mapping[str, Any]]
-CHUNK_BYTES = 16 << 20
-"""Bytes of rows between two commits: what a kill loses, and what is held."""
+HELD_BYTES = 16 << 20
+"""Bytes of frames that are held between two commits."""
+CHUNK_BYTES = 64 << 20
+"""Bytes of rows between two commits: what a kill loses."""
 CHUNK_ROWS = 2_000
 _PARTS = 1_000
 """Rows between two commits."""
@@ -39,11 +41,13 @@ class _Chunk:
     kept: list[Kept] = field(default_factory=list)
     tasks: dict[tuple[str, str], KnownTask] = field(default_factory=dict)
     dropped: list[Dropped] = field(default_factory=list)
+    held: int = 0
     size: int = 0
 
     @property
     def full(self) -> bool:
-        return self.size >= CHUNK_BYTES or len(self.kept) + len(self.dropped) >= CHUNK_ROWS
+        rows = len(self.kept) + len(self.dropped)
+        return self.held >= HELD_BYTES or self.size >= CHUNK_BYTES or rows >= CHUNK_ROWS
 
 
 class Reader:
@@ -93,7 +97,7 @@ class Reader:
             self._count(found.id, b"")
         else:
             self._size += len(found.row.messages)
-            self._count(found.row.id, content_of(found.row, encoded(found.row)))
+            self._count(found.row.id, content_of(found.row, found.text or encoded(found.row)))
         if self._read == self._before.read and self._digest != self._before.digest:
             raise self._changed()
 
@@ -110,7 +114,7 @@ class Reader:
 
     def _take(self, found: ReadRow) -> None:
         """Keep it, or drop it. Raises DatasetCorrupt."""
-        row, text = found.row, encoded(found.row)
+        row, text = found.row, found.text or encoded(found.row)
         content = content_of(row, text)
         self._size += len(row.messages)
         try:
@@ -123,7 +127,8 @@ class Reader:
         if verdict is not None:
             self._drop(row.id, verdict, content)
         else:
-            self._keep(row, text, content, self._signature(messages))
+            row.__dict__["source"] = self._job.source.name  # a copy of each row costs more than all filters
+            self._keep(row, framed(row, text, found.place), content, self._signature(messages))
 
     def _judged(self, row: DatasetRow, messages: Messages) -> tuple[DatasetRow, Verdict | None]:
         verdict = self._filters(row, messages) or (self._leaks(row) if self._leaks else None)
@@ -144,23 +149,22 @@ class Reader:
         self._chunk.dropped.append(told)
         self._count(name, content)
 
-    def _keep(self, row: DatasetRow, text: bytes, content: bytes, signature: bytes) -> None:
+    def _keep(self, row: DatasetRow, frame: Frame, content: bytes, signature: bytes) -> None:
         chunk, task = self._chunk, known_task(row)
-        row.__dict__["source"] = self._job.source.name  # a copy of each row costs more than all the filters
-        frame = framed(row, text)
-        size = sum(map(len, frame))
         chunk.kept.append(
             Kept(
-                ord=self._read, id=row.id, content=content, offset=self._spooled, length=size,
-                size=size, tokens=row.token_count, turns=row.turns, harness=row.harness, model=row.model,
-                taskset=row.taskset, name=task.name, outcome=outcome_of(row), signature=signature,
+                ord=self._read, id=row.id, content=content, offset=self._spooled, length=frame.length,
+                size=frame.size, tokens=row.token_count, turns=row.turns, harness=row.harness,
+                model=row.model, taskset=row.taskset, name=task.name, outcome=outcome_of(row),
+                signature=signature,
             )
         )  # fmt: skip
         chunk.tasks.setdefault((task.taskset, task.name), task)
-        chunk.size += size
+        chunk.size += frame.size
         if self._job.keep:
-            chunk.frames += frame
-            self._spooled += size
+            chunk.frames += frame.parts
+            chunk.held += frame.length
+            self._spooled += frame.length
         self._passed += 1
         self._count(row.id, content)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from orchard_core.datasets.mix.plan import PLAN, Plan, PlannedShard
 from orchard_core.datasets.mix.recipe import MixRecipe
 from orchard_core.datasets.mix.scan import Scan
-from orchard_core.datasets.mix.spool import Spool
+from orchard_core.datasets.mix.spool import Spool, SpooledRow
 from orchard_core.datasets.store.partial import Whole
 from orchard_core.errors import StoreError
 from orchard_core.types.dataset import DatasetRow
@@ -36,7 +36,8 @@ class ShardJob:
 
 
 def write_shard(job: ShardJob, tell: Callable[[int, int], None]) -> Whole:
-    """Write it under another name, sync and rename. Raises StoreError, FormatUnsupported, DatasetCorrupt."""
+    """Write it under another name, sync and rename. Raises StoreError, FormatUnsupported, DatasetCorrupt,
+    DatasetError."""
     from orchard_core.datasets.store.arrow import FAULTS
     from orchard_core.datasets.store.pack import pack
     from orchard_core.datasets.store.shard import ShardFile
@@ -45,8 +46,8 @@ def write_shard(job: ShardJob, tell: Callable[[int, int], None]) -> Whole:
     try:
         out = ShardFile(job.path)
         try:
-            for rows in _groups(job):
-                out.write(pack(rows))
+            for rows, messages in _groups(job):
+                out.write(pack(rows, messages=messages))
                 tokens += sum(row.token_count for row in rows)
                 turns += sum(row.turns for row in rows)
                 trained += sum(sum(map(bool, row.mask)) for row in rows)
@@ -66,30 +67,36 @@ def write_shard(job: ShardJob, tell: Callable[[int, int], None]) -> Whole:
     )  # fmt: skip
 
 
-def _groups(job: ShardJob) -> Iterator[list[DatasetRow]]:
+def _groups(job: ShardJob) -> Iterator[tuple[list[DatasetRow], list[bytes]]]:
+    """Rows, and their messages."""
     from orchard_core.datasets.store.pack import weight
 
-    group: list[DatasetRow] = []
+    rows: list[DatasetRow] = []
+    messages: list[bytes] = []
     size = 0
-    for row in _rows(job):
-        size += weight(row)
-        group.append(row)
-        if size >= GROUP_BYTES or len(group) >= GROUP_ROWS:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
+    for row, told in _rows(job):
+        size += weight(row) + len(told)
+        rows.append(row)
+        messages.append(told)
+        if size >= GROUP_BYTES or len(rows) >= GROUP_ROWS:
+            yield rows, messages
+            rows, messages, size = [], [], 0
+    if rows:
+        yield rows, messages
 
 
-def _rows(job: ShardJob) -> Iterator[DatasetRow]:
+def _rows(job: ShardJob) -> Iterator[SpooledRow]:
+    """The shard's rows, in order; at the end it is certain that their sources were not changed."""
     spools: dict[int, Spool] = {}
     with ExitStack() as stack:
         for planned in Plan(job.work / PLAN, job.recipe).rows(job.shard.number):
             if planned.source not in spools:
                 source = job.recipe.sources[planned.source]
-                path = Scan(number=planned.source, source=source, recipe=job.recipe, work=job.work).spool
-                spools[planned.source] = Spool(path)
+                read = Scan(number=planned.source, source=source, recipe=job.recipe, work=job.work)
+                spools[planned.source] = Spool(read)
                 stack.callback(spools[planned.source].close)
-            row = spools[planned.source].row(planned.offset, planned.length)
-            row.__dict__.update(id=planned.name, split=job.shard.split)
-            yield row
+            found = spools[planned.source].row(planned.offset, planned.length)
+            found.row.__dict__.update(id=planned.name, split=job.shard.split)
+            yield found
+        for spool in spools.values():
+            spool.check()

@@ -1,6 +1,7 @@
 """Rows on their way from a source to a shard: one frame each, so that any of them can be fetched.
 
-Frames are not compressed: packing and unpacking them was measured to cost a quarter of a whole mix, and they
+A row's messages are left where they stand in the source, if they stand there just so (see slices.py). Frames
+are not compressed: packing and unpacking them was measured to cost a quarter of a whole mix, and they
 are gone when it ends. Nor are they synced: a kill loses nothing that was written, and after a power failure
 sources are read anew (see scan.py).
 """
@@ -10,30 +11,48 @@ from __future__ import annotations
 import os
 import struct
 from array import array
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
+from orchard_core.datasets.mix.lines import Place
+from orchard_core.datasets.mix.scan import Scan
+from orchard_core.datasets.mix.slices import Slices
 from orchard_core.errors import DatasetCorrupt
 from orchard_core.types.dataset import AnswerSpan, DatasetRow, RecordedTokens
 from orchard_core.types.model import VersionSpan
 from orchard_core.types.rollout import Attribution, Outcome
 from orchard_core.types.sample import SampleLabel
 
-_HEAD = struct.Struct("<6Q")
-"""Bytes of the small fields, messages, tools, token ids, mask, log-probabilities."""
+_HEAD = struct.Struct("<7Q")
+"""Bytes of the small fields, messages, their place, tools, token ids, mask, log-probabilities. Either the
+messages are empty or their place."""
+_PLACE = struct.Struct("<3Q")
 _BIG = {"messages", "tools", "tokens"}
 _LABELS = {label.value: label for label in SampleLabel}
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 _ATTRIBUTIONS = {attribution.value: attribution for attribution in Attribution}
 
 
-def framed(row: DatasetRow, messages: bytes) -> list[bytes]:
-    """The parts of a row's frame, to be written one after the other; `messages` are its own, encoded. Raises
-    UnicodeEncodeError."""
-    parts = [_small(row), messages, row.tools.encode(), *_columns(row.tokens)]
-    return [_HEAD.pack(*map(len, parts)), *parts]
+class Frame(NamedTuple):
+    """A row as it waits."""
+
+    parts: list[bytes]
+    """To be written one after the other."""
+    length: int
+    """Bytes of the parts."""
+    size: int
+    """Bytes of the row, wherever its messages stand."""
+
+
+def framed(row: DatasetRow, messages: bytes, place: Place | None = None) -> Frame:
+    """A row's frame; `messages` are its own, encoded, and are left out of it where they stand at a `place` of
+    the source. Raises UnicodeEncodeError."""
+    where = _PLACE.pack(*place) if place else b""
+    parts = [_small(row), b"" if place else messages, where, row.tools.encode(), *_columns(row.tokens)]
+    length = _HEAD.size + sum(map(len, parts))
+    size = length + len(messages) - len(where) if place else length
+    return Frame([_HEAD.pack(*map(len, parts)), *parts], length, size)
 
 
 def _small(row: DatasetRow) -> bytes:
@@ -55,27 +74,45 @@ def _columns(tokens: RecordedTokens | None) -> tuple[bytes, bytes, bytes]:
     )
 
 
+class SpooledRow(NamedTuple):
+    """A row on its way out."""
+
+    row: DatasetRow
+    """All but its messages."""
+    messages: bytes
+    """These, encoded."""
+
+
 class Spool:
-    """Frames in a file, fetched by place."""
+    """The frames of one source, fetched by where they lie."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    def __init__(self, job: Scan) -> None:
+        self._job = job
+        self._slices = Slices(job)
+        self._fd = os.open(job.spool, os.O_RDONLY | os.O_CLOEXEC)
 
-    def row(self, offset: int, length: int) -> DatasetRow:
-        """The row whose frame lies there. Raises DatasetCorrupt."""
-        whole = os.pread(self._fd, length, offset)
-        parts = _parts(whole)
+    def row(self, offset: int, length: int) -> SpooledRow:
+        """The row whose frame lies there. Raises DatasetCorrupt, and DatasetError where the source that holds
+        its messages cannot be read any more."""
+        parts = _parts(os.pread(self._fd, length, offset))
         if parts is None:
             raise DatasetCorrupt(
                 "the rows kept here were damaged",
-                path=str(self._path),
-                hint=f"remove {self._path.parent}, and start the mix anew",
+                path=str(self._job.spool),
+                hint=f"remove {self._job.work}, and start the mix anew",
             )
-        return _row(*parts)
+        small, messages, where, *rest = parts
+        if where:
+            messages = self._slices.fetch(Place(*_PLACE.unpack(where)))
+        return SpooledRow(_row(small, *rest), messages)
+
+    def check(self) -> None:
+        """Raises DatasetError when the source is not what it was, and rows were fetched from it."""
+        self._slices.check()
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Give the descriptors back."""
+        self._slices.close()
         os.close(self._fd)
 
 
@@ -93,8 +130,8 @@ def _parts(whole: bytes) -> list[bytes] | None:
     return parts
 
 
-def _row(small: bytes, messages: bytes, tools: bytes, ids: bytes, mask: bytes, logprobs: bytes) -> DatasetRow:
-    """What `framed` was given: it vouches for the fields, which are not validated twice."""
+def _row(small: bytes, tools: bytes, ids: bytes, mask: bytes, logprobs: bytes) -> DatasetRow:
+    """What `framed` was given, without messages: it vouches for the fields, which are not validated twice."""
     fields: dict[str, Any] = orjson.loads(small)
     fields["label"] = _LABELS[fields["label"]]
     fields["outcome"] = _OUTCOMES.get(fields["outcome"])
@@ -107,4 +144,4 @@ def _row(small: bytes, messages: bytes, tools: bytes, ids: bytes, mask: bytes, l
         )  # fmt: skip
     for name in ("mask", "weights", "values", "tags"):
         fields[name] = tuple(fields[name])
-    return DatasetRow.model_construct(**fields, messages=messages.decode(), tools=tools.decode())
+    return DatasetRow.model_construct(**fields, messages="", tools=tools.decode())

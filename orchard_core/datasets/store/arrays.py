@@ -19,9 +19,13 @@ CODES = {pa.int8(): "b", pa.int32(): "i", pa.int64(): "q", pa.float64(): "d"}
 
 def texts(values: Sequence[str | None]) -> Any:
     """Strings. Raises UnicodeEncodeError for a lone surrogate, OverflowError beyond two gibibytes."""
-    data = [b"" if value is None else value.encode() for value in values]
-    buffers = [_validity(values), _offsets(data), pa.py_buffer(b"".join(data))]
-    return pa.Array.from_buffers(pa.string(), len(data), buffers)
+    return encoded([b"" if value is None else value.encode() for value in values], _validity(values))
+
+
+def encoded(values: Sequence[bytes], validity: Any = None) -> Any:
+    """Strings that are UTF-8 already."""
+    buffers = [validity, _offsets(values), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(pa.string(), len(values), buffers)
 
 
 def numbers(values: Sequence[Any], kind: Any) -> Any:

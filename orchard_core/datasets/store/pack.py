@@ -15,10 +15,14 @@ from orchard_core.gateway.json_text import dumps
 from orchard_core.types.dataset import DatasetRow, RecordedTokens
 
 
-def pack(rows: Sequence[DatasetRow]) -> Any:
-    """A `pyarrow.Table` of SCHEMA. Raises FormatUnsupported naming row and field for what a column cannot
-    hold: text that is not Unicode, numbers that are too large."""
-    return pa.Table.from_arrays([_column(name, rows) for name in ORDER], schema=SCHEMA)
+def pack(rows: Sequence[DatasetRow], *, messages: Sequence[bytes] | None = None) -> Any:
+    """A `pyarrow.Table` of SCHEMA; `messages` stand for the rows' own, encoded. Raises FormatUnsupported
+    naming row and field for what a column cannot hold: text that is not Unicode, numbers that are too
+    large."""
+    columns = {name: _column(name, rows) for name in ORDER if name != "messages" or messages is None}
+    if messages is not None:
+        columns["messages"] = arrays.encoded(messages)
+    return pa.Table.from_arrays([columns[name] for name in ORDER], schema=SCHEMA)
 
 
 def weight(row: DatasetRow) -> int:

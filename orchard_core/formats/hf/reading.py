@@ -21,6 +21,7 @@ def hf_row(found: Found, told: Conversation | None = None) -> DatasetRow:
     """A row of a record; `told` is its member `messages`, where that was looked at already. Raises Fault."""
     fields = found.fields
     split = "prompt" in fields and "completion" in fields and "messages" not in fields
+    text = ""
     if split:
         prompt = conversation(_listed(fields["prompt"], "prompt"), "prompt", filled=found.filled)
         completion = conversation(
@@ -34,6 +35,7 @@ def hf_row(found: Found, told: Conversation | None = None) -> DatasetRow:
             raise Fault("there is none", field="messages")
         told = told or conversation(_listed(fields["messages"], "messages"), filled=found.filled)
         messages, objects, trained = list(told.messages), told.objects, range(len(told.messages))
+        text = told.text
     known: dict[str, Any] = {}
     if split:
         known["mask"] = [
@@ -46,6 +48,7 @@ def hf_row(found: Found, told: Conversation | None = None) -> DatasetRow:
         del known["weights"]  # it says as much as none
     row = imported_row(
         messages,
+        text=text,
         tools=tool_texts(fields.get("tools"), filled=found.filled),
         place=found.place,
         carried=fields.get(CARRIED),

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +66,60 @@ def test_messages_that_were_parsed_on_the_way_are_the_rows(tmp_path: Path) -> No
     (found,) = line_rows(path, skip_bad=False)
     assert isinstance(found, ReadRow)
     assert found.messages == json.loads(found.row.messages)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(records=st.lists(RECORD, min_size=1, max_size=5), bom=st.booleans())
+def test_where_messages_are_said_to_stand_they_stand(
+    tmp_path: Path, records: list[dict[str, Any]], bom: bool
+) -> None:
+    path = tmp_path / "a.jsonl"
+    whole = b"\n\n".join(compact(record) for record in records)
+    path.write_bytes(b"\xef\xbb\xbf" * bom + whole)
+    for found in line_rows(path, skip_bad=True):
+        if isinstance(found, ReadRow) and found.place is not None:
+            assert found.place.file == 0
+            held = path.read_bytes()[found.place.offset :][: found.place.length]
+            assert held.decode() == found.row.messages
+
+
+@pytest.mark.parametrize(
+    ("text", "stands"),
+    [
+        ('{"id":1,"messages":[%s]}', True),
+        ('{"id":"\\"messages\\":[]","messages":[%s],"n":2}', True),
+        ('{"messages": [%s]}', False),
+        ('{"messages":[ %s]}', False),
+        ('{"messages":[],"messages":[%s]}', False),
+    ],
+)
+def test_messages_stand_in_a_line_that_holds_them_as_a_row_does(
+    tmp_path: Path, text: str, stands: bool
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(text % '{"role":"user","content":"é\\n"}' + "\n")
+    (found,) = line_rows(path, skip_bad=False)
+    assert isinstance(found, ReadRow)
+    assert found.row.messages == '[{"role":"user","content":"é\\n"}]'
+    assert (found.place is not None) is stands
+
+
+def test_lines_longer_than_the_buffer_are_found_at_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    sizes = (10, 3 << 20, 20, 9 << 20, 30)
+    records = [{"messages": [{"role": "user", "content": "x" * size}]} for size in sizes]
+    path.write_bytes(b"".join(compact(record) + b"\n" for record in records))
+    found = [row for row in line_rows(path, skip_bad=False) if isinstance(row, ReadRow) and row.place]
+    whole = path.read_bytes()
+    assert [len(row.row.messages) - 30 for row in found] == list(sizes)
+    for row in found:
+        assert row.place is not None
+        assert whole[row.place.offset :].startswith(row.row.messages.encode())
+
+
+def compact(record: dict[str, Any]) -> bytes:
+    """A line as fast writers of JSON make it."""
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def _outcome(read: Any) -> Any:

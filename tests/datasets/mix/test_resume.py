@@ -51,15 +51,20 @@ def started(sources: Path, out: str, workers: int = 2) -> subprocess.Popen[bytes
 
 def moments(seed: int) -> Iterator[float]:
     """Seconds until the next kill, more each time, so that it comes to an end."""
-    draw, most = random.Random(seed), 1.5
+    draw, most = random.Random(seed), 0.5
     while True:
-        yield 0.5 + draw.random() * most
+        yield 0.1 + draw.random() * most
         most += 0.5
 
 
 def begun(out: Path) -> bool:
     """The mix has something to lose."""
     return any(out.glob(f"{WORK}/source-*.sqlite"))
+
+
+def whole(out: Path) -> bool:
+    """The dataset is there; a kill may come so late that the command has nothing left to do."""
+    return (out / "manifest.json").exists() and not (out / WORK).exists()
 
 
 @pytest.mark.slow
@@ -74,15 +79,15 @@ def test_killed_again_and_again_it_writes_the_same_bytes(
             time.sleep(0.01)
         try:
             process.wait(timeout=pause)
-            break
         except subprocess.TimeoutExpired:
             process.kill()  # the driver alone: its workers are to die with it
             process.wait()
             kills += 1
-    assert process.returncode == 0, process.stderr and process.stderr.read()
+        assert process.returncode in {0, -signal.SIGKILL}, process.stderr and process.stderr.read()
+        if whole(sources / out):
+            break
     assert kills >= 1
     assert files(sources / out) == unbroken
-    assert not (sources / out / WORK).exists()
 
 
 @pytest.mark.slow
