@@ -75,10 +75,12 @@ class Brancher:
         return tuple(self._taken)
 
     async def prepare(self, turns: Collection[int]) -> None:
-        """Save the sandbox before these turns, in one pass, unless everything is to be done again.
+        """Save the sandbox before these turns, in one pass, unless everything is to be done again. What was
+        saved for other turns is given back, as every state takes as much room as the rollout wrote.
 
         Raises ConfigError, and SandboxUnsupported when restoring was asked for and the provider cannot.
         """
+        await self._give_back()
         if self._mode is BranchMode.RERUN:
             return
         if not (await self._parts.provider.capabilities()).snapshot:
@@ -89,7 +91,7 @@ class Brancher:
                 )
             return
         calls = [self._recording.turns[turn] for turn in sorted(turns)]
-        self._states |= await save_states(
+        self._states = await save_states(
             self._rollout, self._recording, calls, self._parts, self._model, taken=self._taken
         )
 
@@ -176,7 +178,10 @@ class Brancher:
 
     async def close(self) -> None:
         """Give back the snapshots."""
-        self._states.clear()
+        await self._give_back()
+
+    async def _give_back(self) -> None:
+        self._states = {}
         while self._taken:
             with suppress(SandboxError):
                 await self._parts.provider.discard(self._taken.pop())

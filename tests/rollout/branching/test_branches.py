@@ -19,6 +19,7 @@ from orchard_core import (
     Outcome,
     Sandbox,
     SandboxUnsupported,
+    SnapshotMissing,
     Task,
     Tool,
     ToolResult,
@@ -83,6 +84,23 @@ async def test_done_again_everything_runs_in_a_fresh_sandbox(
     assert commands_of(provider) == [TRAIL[0], TRAIL[1], "cat trail"]
     assert branch.record is not None
     assert "one\\ntwo" in last_request(branch.record.trajectory.messages)
+
+
+async def test_what_was_saved_for_other_turns_is_given_back(
+    parts: RolloutParts, provider: FakeProvider
+) -> None:
+    """Each state takes as much room as the rollout wrote, and a long rollout has many."""
+    rollout = await recorded(parts)
+    async with branching(rollout, parts) as brancher:
+        await brancher.prepare([0, 1])
+        first = brancher.snapshots
+        await brancher.prepare([2])
+        assert (len(first), len(brancher.snapshots)) == (2, 1)
+        modes = [brancher.mode(turn) for turn in range(3)]
+        assert modes == [BranchMode.RERUN, BranchMode.RERUN, BranchMode.RESTORE]
+        for snapshot in first:
+            with pytest.raises(SnapshotMissing):
+                await provider.create(parts.taskset.spec(rollout.task), restore=snapshot)
 
 
 async def test_branches_of_one_snapshot_do_not_see_each_other(parts: RolloutParts) -> None:

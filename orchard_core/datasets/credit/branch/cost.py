@@ -10,7 +10,7 @@ from orchard_core.types.rollout import Rollout
 
 def branch_plan(rollout: Rollout, turns: int, options: BranchOptions) -> CostPlan:
     """Continuations start half way on average and are as long as what was recorded; replayed calls are free,
-    and so is the pass that saves the states."""
+    and so are the passes that save the states."""
     expected = expected_rollouts(turns, options)
     halves = expected / 2
     usage = rollout.usage

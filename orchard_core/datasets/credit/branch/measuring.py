@@ -45,6 +45,7 @@ class Measuring:
         self._log = log
         self._on_branch = on_branch
         self._before = log.of(rollout.id, origin_of(rollout))
+        self._round: Sequence[int] = ()
         self._prepared: asyncio.Task[None] | None = None
         self.outcome = min(1.0, max(0.0, rollout.score or 0.0))
         """V(s_T), which is known."""
@@ -57,6 +58,7 @@ class Measuring:
         """Measure until the curve is done or the budget is spent. Raises ConfigError, SandboxUnsupported."""
         turns = first_turns(self._brancher.turns, self._options)
         while turns:
+            self._round, self._prepared = turns, None
             for one, branches in await together([self._turn(turn) for turn in turns]):
                 self.measured[one.turn] = one
                 self.branches += branches
@@ -93,14 +95,14 @@ class Measuring:
         return branch.model_copy(update={"record": None})
 
     async def _ready(self) -> None:
-        """Save the states once, when the first continuation needs them."""
+        """Save the states of this round once, when the first continuation needs them."""
         if self._prepared is None:
             self._prepared = asyncio.create_task(self._prepare())
         await self._prepared
 
     async def _prepare(self) -> None:
         async with self._slots:
-            await self._brancher.prepare(range(self._brancher.turns))
+            await self._brancher.prepare(self._round)
 
 
 async def together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
