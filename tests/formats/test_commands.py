@@ -59,6 +59,16 @@ def test_the_manifest_says_what_was_read_and_what_of_it_was_left_out(
     assert (source.read, source.kept, source.dropped) == (6, 1, {"where": 5})
 
 
+@pytest.mark.parametrize("made", [("export", "out.jsonl"), ("import", "ds")])
+def test_a_choice_that_no_row_meets_is_refused_with_what_there_is(
+    orchard: Orchard, tmp_path: Path, made: tuple[str, str]
+) -> None:
+    done = orchard("data", made[0], "rows.jsonl", "--out", made[1], "--where", "harness=reakt")
+    assert "none of the 6 rows is what was asked for" in said(done, code=2)
+    assert "for --where harness= there is miniswe, react" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl"]
+
+
 def said(done: Completed, *, code: int) -> str:
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr

@@ -10,6 +10,8 @@ from orchard_core.types.dataset import DatasetRow
 from orchard_core.types.sample import SampleLabel
 
 _NAMES = ("harness", "model", "taskset", "task", "outcome", "split", "source", "label", "tag")
+_SHOWN = 8
+"""Values that a hint names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +47,27 @@ class Chosen:
         )
 
     def rows(self, rows: Iterable[DatasetRow]) -> Iterator[DatasetRow]:
-        """Those of them that go."""
-        left = self.limit
-        if left == 0:
-            return
+        """Those of them that go. Raises ConfigError when there are rows and none goes."""
+        read = kept = 0
+        missed: dict[str, set[str]] = {}
         for row in rows:
+            read += 1
             if self._fits(row):
+                kept += 1
                 yield row
-                if left is not None:
-                    left -= 1
-                    if left == 0:
-                        return
+                if kept == self.limit:
+                    return
+            elif not kept:
+                self._note(row, missed)
+        if read and not kept:
+            raise ConfigError(f"none of the {read:,} rows is what was asked for", hint=_there(missed))
+
+    def _note(self, row: DatasetRow, missed: dict[str, set[str]]) -> None:
+        for name, values in self.wanted.items():
+            if not _values(row, name) & values:
+                missed.setdefault(f"--where {name}=", set()).update(_values(row, name))
+        if self.min_reward is not None:
+            missed.setdefault("--min-reward ", set()).add("none" if row.reward is None else f"{row.reward:g}")
 
     def _fits(self, row: DatasetRow) -> bool:
         if self.min_reward is not None and (row.reward is None or row.reward < self.min_reward):
@@ -72,6 +84,15 @@ def labels_of(text: str) -> frozenset[SampleLabel]:
             f"--threads {text!r} is no list of main, fork and side", hint="write --threads main"
         ) from None
     return labels
+
+
+def _there(missed: Mapping[str, set[str]]) -> str:
+    told = []
+    for name, values in missed.items():
+        first = [value[:40] or "nothing" for value in sorted(values)[:_SHOWN]]
+        more = f" and {len(values) - _SHOWN} more" if len(values) > _SHOWN else ""
+        told.append(f"for {name} there is {', '.join(first)}{more}")
+    return "; ".join(told)
 
 
 def _values(row: DatasetRow, name: str) -> frozenset[str]:
