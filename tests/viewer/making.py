@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -305,3 +306,9 @@ def with_artifact(root: Path, rollout: Rollout) -> Rollout:
     place.write_bytes(ARTIFACT)
     kept = Artifact(path="/workspace/report.txt", kind="file", sha256=name, size=len(ARTIFACT))
     return rollout.model_copy(update={"artifacts": (kept,)})
+
+
+def listed(page: str) -> list[str]:
+    """Tasks and attempts of a list's page, in order."""
+    found = re.findall(r'<th scope="row" class="t"><a href="[^"]*">([^<]*)<span class="at">(#\d+)', page)
+    return [task + attempt for task, attempt in found]
