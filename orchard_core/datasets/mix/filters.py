@@ -70,10 +70,10 @@ class Drop(StrEnum):
 
 
 class NearDuplicates(Record):
-    """Rows whose conversations hold nearly the same text."""
+    """Rows of one task, under one harness, whose answers do nearly the same."""
 
     threshold: float = Field(default=0.9, gt=0, le=1)
-    """Similarity (Jaccard, estimated) from which the later row is dropped."""
+    """Resemblance of their actions (Jaccard, estimated) from which the later row is dropped."""
 
 
 class FilterSettings(Record):

@@ -16,6 +16,7 @@ from orchard_core.datasets.mix.plan import Plan
 from orchard_core.datasets.mix.reading import kind_of
 from orchard_core.datasets.mix.recipe import MixRecipe, shares_of
 from orchard_core.datasets.mix.scan import Scan
+from orchard_core.datasets.mix.select import FIELDS
 from orchard_core.datasets.store.manifest import FilterReport, Made, SourceReport
 from orchard_core.types.base import Record
 
@@ -104,12 +105,11 @@ def _kind(job: Scan) -> str:
 
 
 def _strata(recipe: MixRecipe, jobs: Sequence[Scan], plan: Plan) -> list[StratumCount]:
-    names = ("harness", "model", "taskset", "outcome")
     asked = {stratum.by for stratum in recipe.stratify}
     return [
         StratumCount(
             split=split, source=jobs[source].source.name, rows=rows, taken=taken,
-            values={name: value for name, value in zip(names, values, strict=True) if name in asked},
+            values={name: value for name, value in zip(FIELDS, values, strict=True) if name in asked},
         )
         for split, source, *values, rows, taken in plan.strata()
     ]  # fmt: skip

@@ -21,7 +21,8 @@ CREATE TABLE plan (
     number INTEGER PRIMARY KEY, part INTEGER, seq INTEGER, copy INTEGER, name TEXT, shard INTEGER
 );
 """
-_FIELDS = ("harness", "model", "taskset", "outcome")
+FIELDS = ("harness", "model", "taskset", "outcome")
+"""What rows can be stratified by beside their source, in the order of `cells`."""
 
 
 def select(base: sqlite3.Connection, recipe: MixRecipe) -> None:
@@ -38,15 +39,15 @@ def select(base: sqlite3.Connection, recipe: MixRecipe) -> None:
 def _make_cells(base: sqlite3.Connection, recipe: MixRecipe) -> None:
     """One cell for each source, split and combination of the fields that `stratify` names."""
     asked = {stratum.by for stratum in recipe.stratify}
-    fields = ", ".join(name if name in asked else f"'' AS {name}" for name in _FIELDS)
-    keys = ", ".join(("part", "source", *(name for name in _FIELDS if name in asked)))
+    fields = ", ".join(name if name in asked else f"'' AS {name}" for name in FIELDS)
+    keys = ", ".join(("part", "source", *(name for name in FIELDS if name in asked)))
     base.execute(
         "INSERT INTO cells (part, source, harness, model, taskset, outcome, count) "  # noqa: S608 - ours
         f"SELECT part, source, {fields}, count(*) FROM rows WHERE gone IS NULL "
         f"GROUP BY {keys} ORDER BY {keys}"
     )
     same = " AND ".join(
-        f"c.{name} = rows.{name}" for name in ("part", "source", *(n for n in _FIELDS if n in asked))
+        f"c.{name} = rows.{name}" for name in ("part", "source", *(n for n in FIELDS if n in asked))
     )
     base.execute("CREATE INDEX by_cell ON cells (part, source, harness, model, taskset, outcome)")
     base.execute(
@@ -81,7 +82,7 @@ def _cells(base: sqlite3.Connection, part: str, recipe: MixRecipe) -> Iterator[_
         (part,),
     )
     for cell, source, *values, count in rows:
-        told: dict[str, Hashable] = dict(zip(_FIELDS, values, strict=True))
+        told: dict[str, Hashable] = dict(zip(FIELDS, values, strict=True))
         yield _Cell(number=cell, values={**told, "source": names[source]}, count=count)
 
 
