@@ -19,6 +19,7 @@ from orchard_core.types.credit import CREDIT_VERSION
 
 HEAD_NAME = "credit.json"
 LINES_NAME = "credits.jsonl"
+BRANCHES_NAME = "branches.jsonl"
 FOLDER = "credit"
 """The folder of a run that holds its directories of credits."""
 

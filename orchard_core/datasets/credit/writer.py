@@ -8,10 +8,10 @@ from types import TracebackType
 from typing import Self
 
 from orchard_core.datasets.credit.checked import append_after, encode
-from orchard_core.datasets.credit.head import HEAD_NAME, LINES_NAME, CreditHead, read_head
+from orchard_core.datasets.credit.head import BRANCHES_NAME, HEAD_NAME, LINES_NAME, CreditHead, read_head
 from orchard_core.datasets.credit.line import scan
 from orchard_core.datasets.credit.store import CreditLines
-from orchard_core.errors import ConfigError, DatasetLocked, RunLocked
+from orchard_core.errors import ConfigError, DatasetCorrupt, DatasetLocked, RunLocked
 from orchard_core.rollout.config import Difference
 from orchard_core.rollout.store.files import Appender, DiskFiles, Files, Lock, write_whole
 from orchard_core.types.credit import Credit
@@ -70,8 +70,15 @@ class CreditWriter:
 
 
 def check_same(root: Path, head: CreditHead) -> None:
-    """Raises ConfigError, saying what differs, when the directory holds credits of other settings."""
+    """Raises ConfigError, saying what differs, when the directory holds credits of other settings, and
+    DatasetCorrupt when it does not say of which."""
     if not (root / HEAD_NAME).exists():
+        if lines := [name for name in (LINES_NAME, BRANCHES_NAME) if (root / name).exists()]:
+            raise DatasetCorrupt(
+                "it is missing, so nothing says by which settings the lines beside it were made",
+                path=str(root / HEAD_NAME),
+                hint=f"restore it, remove {lines[0]} as well, or choose another --name",
+            )
         return
     if found := read_head(root).differences(head):
         raise ConfigError(
@@ -81,9 +88,8 @@ def check_same(root: Path, head: CreditHead) -> None:
 
 
 def _settle_head(root: Path, head: CreditHead, files: Files) -> None:
-    if (root / HEAD_NAME).exists():
-        check_same(root, head)
-    else:
+    check_same(root, head)
+    if not (root / HEAD_NAME).exists():
         write_whole(files, root / HEAD_NAME, head.model_dump_json(indent=2).encode() + b"\n")
 
 

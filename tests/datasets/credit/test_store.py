@@ -162,6 +162,20 @@ def test_other_settings_are_refused_with_what_differs(tmp_path: Path) -> None:
     assert list(open_credits(tmp_path)) == CREDITS[:1]
 
 
+@pytest.mark.parametrize("name", ["credits.jsonl", "branches.jsonl"])
+def test_lines_whose_settings_are_gone_are_not_taken_up_under_others(tmp_path: Path, name: str) -> None:
+    write(tmp_path, CREDITS)
+    (tmp_path / "credit.json").unlink()
+    (tmp_path / "credits.jsonl").rename(tmp_path / name)
+    before = (tmp_path / name).read_bytes()
+    with pytest.raises(DatasetCorrupt, match="it is missing, so nothing says by which settings") as caught:
+        write(tmp_path, CREDITS)
+    assert f"remove {name}" in caught.value.hint
+    assert (tmp_path / name).read_bytes() == before
+    (tmp_path / name).unlink()
+    write(tmp_path, CREDITS)
+
+
 def test_only_one_process_writes_at_a_time(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from orchard_core.datasets.credit.head import CreditHead;"

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from orchard_core.datasets.credit.checked import append_after, decode, encode, scan
+from orchard_core.datasets.credit.head import BRANCHES_NAME
 from orchard_core.rollout.branching.branch import BRANCH_VERSION, Branch
 from orchard_core.rollout.store.files import Appender, DiskFiles, Files
-
-BRANCHES_NAME = "branches.jsonl"
 
 
 class BranchLog:

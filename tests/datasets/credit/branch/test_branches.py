@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from orchard_core import Attribution, DatasetCorrupt, DatasetError
-from orchard_core.datasets.credit.branch.branches import BRANCHES_NAME, BranchLog, read_branches
+from orchard_core.datasets.credit.branch.branches import BranchLog, read_branches
+from orchard_core.datasets.credit.head import BRANCHES_NAME
 from orchard_core.rollout.branching.branch import Branch, BranchMode, origin_of
 
 from .driver import OPTIONS
