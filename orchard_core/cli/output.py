@@ -6,12 +6,13 @@ Rich draws the live screen; tables do without it, because importing it costs a t
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Sequence
 from itertools import zip_longest
 from shutil import get_terminal_size
-from textwrap import wrap
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
 import typer
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 _GAP = 2
 _NARROWEST = 8
-_LONG = 16
-"""A word of more cells may be broken."""
+_LONG = 12
+"""A word of more cells may be broken anywhere; any may be after a `/`, as in a path or `10/20/30`."""
+_AFTER_SLASH = re.compile(r"(?<=/)(?=.)")
 
 
 def out(text: str = "", **style: bool | str) -> None:
@@ -56,7 +58,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | No
     columns = list(zip(head, *rows, strict=True))
     widths = [max(map(cells, column)) for column in columns]
     if width is not None:
-        words = [max(cells(word) for text in column for word in (text.split() or [""])) for column in columns]
+        words = [
+            max(map(cells, _AFTER_SLASH.sub(" ", " ".join(column)).split()), default=0) for column in columns
+        ]
         _shrink(widths, words, width - 1)
         if not _shrink(widths, [min(word, _LONG) for word in words], width - 1):
             return _stacked(head, rows, width - 1)
@@ -93,7 +97,12 @@ def _fold(text: str, width: int) -> list[str]:
     if cells(text) <= width:
         return [text]
     narrow = width if cells(text) == len(text) else max(1, width // 2)
-    return wrap(text, narrow, break_on_hyphens=False) or [""]
+    return _Wrapper(narrow, break_on_hyphens=False).wrap(text) or [""]
+
+
+class _Wrapper(TextWrapper):
+    def _split(self, text: str) -> list[str]:
+        return [part for word in super()._split(text) for part in _AFTER_SLASH.split(word)]
 
 
 def cells(text: str) -> int:

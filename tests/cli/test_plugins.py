@@ -83,8 +83,8 @@ def test_where_no_row_fits_in_a_line_each_column_gets_one() -> None:
 
     rows = [("react", "1,270/1,510/1,786", "79% of 48", "227"), ("mine", "5/6/10", "-", "about " * 9)]
     head = ("HARNESS", "TOKENS 50/90/MAX", "RESOLVED", "TRAINED TURNS")
-    lines = table(head, rows, width=40)
-    assert max(map(cells, lines)) < 40
+    lines = table(head, rows, width=36)
+    assert max(map(cells, lines)) < 36
     assert lines[:5] == [
         "HARNESS           react",
         "TOKENS 50/90/MAX  1,270/1,510/1,786",
@@ -93,6 +93,13 @@ def test_where_no_row_fits_in_a_line_each_column_gets_one() -> None:
         "",
     ]
     assert " ".join(lines).count("about") == 9
+
+
+def test_figures_between_slashes_stay_whole() -> None:
+    from orchard_core.cli.output import table
+
+    lines = table(("NAME", "TURNS"), [("react", "1,270/1,510/1,786")], width=18)
+    assert lines == ["NAME   TURNS", "react  1,270/", "       1,510/", "       1,786"]
 
 
 def test_a_pipe_gets_one_whole_line_a_row() -> None:

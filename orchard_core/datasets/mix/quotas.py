@@ -57,7 +57,7 @@ def _has_all(marginal: Marginal, counts: Sequence[int]) -> None:
         if share > 0 and label not in there:
             raise ConfigError(
                 f"no row is left of {marginal.field} {label!r}, which is to have a share of {share:.3g}",
-                hint="a --dry-run without weights and shares says what was dropped; or take it out of the shares",
+                hint="a --dry-run without shares says what was dropped; or take it out of the shares",
             )
 
 
