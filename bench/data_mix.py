@@ -6,21 +6,30 @@ Four harnesses, a file of JSON lines each; lengths are log-normal with a tail to
 hundred is broken in each published way. Both sides drop over-long rows, calls of undefined tools, unparsable
 actions, failed rollouts and exact duplicates, interleave the sources with equal weights until each is used
 up, and write Parquet; that they kept the same rows is checked. Timed are whole commands, interpreter
-included. Peer: `datasets` by one batched filter, a batched map of digests, a filter of those seen,
-`interleave_datasets` and `to_parquet`, with two processes (bench/peers/datasets_mix.py), or all of it
-streamed; the better one counts. Memory is the largest sum over all processes of a side of what each holds
+included. Peers, all in bench/peers/datasets_mix.py:
+
+- `map`, to which the asked figure is held: `datasets` as its documentation shows it, a map that adds flags to
+  each row (two processes), a filter for each flag and one for digests seen, `interleave_datasets`,
+  `to_parquet`;
+- `fused`, beside it: the least work in `datasets` that we found, one batched map to flags alone (two
+  processes) and a `select`, then the same;
+- `stream`, with --stream: all of it streamed, in one process.
+
+Memory is the largest sum over all processes of a side of what each holds
 that is no file's, looked at every 50 ms.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +40,7 @@ ORCHARD = str(Path(sys.executable).with_name("orchard"))
 PEER = str(Path(__file__).parent / "peers" / "datasets_mix.py")
 ROLLOUTS, QUICK = 20_000, 2_000
 LEAST, MEGABYTES, FLAT = 5, 500, 1.25
-VARIANTS = ("map", "stream")
+NAMED, BESIDE = "map", "fused"
 
 
 def main() -> int:
@@ -40,34 +49,36 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} rollouts, to try it")
     parser.add_argument("--keep", type=Path, default=None, help="work here, and leave the sources")
     parser.add_argument("--no-peers", action="store_true", help="ours alone")
+    parser.add_argument("--stream", action="store_true", help="the streamed peer as well: it takes minutes")
     given = parser.parse_args()
+    peers = () if given.no_peers else (NAMED, BESIDE, *(["stream"] if given.stream else ()))
     rollouts = QUICK if given.quick else given.rollouts
     table = Table("data_mix", as_json=given.json)
     with tempfile.TemporaryDirectory(prefix="orchard-bench-") as folder:
-        compare(table, given.keep or Path(folder), rollouts, peers=not given.no_peers)
+        compare(table, given.keep or Path(folder), rollouts, peers=peers)
     return table.end()
 
 
-def compare(table: Table, root: Path, rollouts: int, *, peers: bool) -> None:
+def compare(table: Table, root: Path, rollouts: int, *, peers: Sequence[str]) -> None:
     sources = made(root / f"sources-{rollouts}", rollouts)
     size = sum(path.stat().st_size for path in sources) / 1e6
-    table.note(f"{rollouts:,} rollouts, {size:,.0f} MB of JSON lines")
+    table.note(f"{rollouts:,} rollouts, {size:,.0f} MB of JSON lines, load {os.getloadavg()[0]:.1f}")
     ours = mixed(root / "ours", sources)
-    theirs = [peer(table, name, root / f"peer-{name}", sources) for name in VARIANTS] if peers else []
-    found = [run for run in theirs if run is not None]
-    best = min(found, key=lambda run: run.seconds, default=None)
-    if best is not None:
-        same = best.ids == ours.ids
-        table.row("rows that only one side kept", len(best.ids ^ ours.ids), "rows", peer="datasets", beside=0,
+    table.note(f"ours: {ours.cpu:.1f} s of CPU")
+    theirs = [run for name in peers if (run := peer(table, name, root / f"peer-{name}", sources)) is not None]
+    for run in theirs:
+        asked = at_most(1 / LEAST, Of.RATIO) if run.name == NAMED else None
+        table.row(f"mix of {rollouts:,} rollouts", ours.seconds, "s", peer=f"datasets, {run.name}",
+                  beside=run.seconds, asked=asked)  # fmt: skip
+        times = f"{run.seconds / ours.seconds:.1f} times as fast as {run.name}"
+        table.note(f"{times} ({run.cpu / ours.cpu:.1f} by CPU time)")
+        table.row("rows that only one side kept", len(run.ids ^ ours.ids), "rows", peer=run.name, beside=0,
                   asked=at_most(0))  # fmt: skip
-        table.note(f"kept by both: {len(ours.ids):,}" if same else "the sides differ")
-    beside, name = (best.seconds, f"datasets, {best.name}") if best else (0.0, "no peer")
-    asked = at_most(1 / LEAST, Of.RATIO) if best else None
-    table.row(f"mix of {rollouts:,} rollouts", ours.seconds, "s", peer=name, beside=beside, asked=asked)
-    if best is not None:
-        table.note(f"{best.seconds / ours.seconds:.1f} times as fast (CPU time {best.cpu / ours.cpu:.1f})")
-    memory = best.megabytes if best else 0.0
-    table.row("its peak memory", ours.megabytes, "MB", peer=name, beside=memory, asked=at_most(MEGABYTES))
+    if not theirs:
+        table.row(f"mix of {rollouts:,} rollouts", ours.seconds, "s", peer="no peer", beside=0.0)
+    memory = min((run.megabytes for run in theirs), default=0.0)
+    table.row("its peak memory", ours.megabytes, "MB", peer="the least of theirs", beside=memory,
+              asked=at_most(MEGABYTES))  # fmt: skip
     quarter = mixed(root / "ours-quarter", made(root / f"sources-{rollouts // 4}", rollouts // 4))
     table.row(
         "the same, of a quarter as many", quarter.megabytes, "MB", peer="of all", beside=ours.megabytes,
