@@ -16,6 +16,8 @@ from orchard_core.errors import DatasetCorrupt
 _HEAD = 500
 """Characters of a message in which a harness's words are looked for."""
 
+_WILD = re.compile(r"[*?[]")
+
 Message = Mapping[str, Any]
 
 
@@ -64,38 +66,36 @@ class Faults(NamedTuple):
     """The first answer that could not be acted on."""
 
 
-def faults(
-    messages: Sequence[Message], names: frozenset[str], said: Callable[[str], object] | None
-) -> Faults:
-    """Look at each message once. `names` are the defined tools; `said` knows the words of a harness that
-    could not act on an answer."""
+Said = Callable[[object], object]
+"""Whether the content of a message is what a harness says that could not act on an answer."""
+
+
+def faults(messages: Sequence[Message], names: frozenset[str], said: Said | None) -> Faults:
+    """Look at each message once. `names` are the defined tools; `said` is None where nobody
+    asks for it."""
     undefined = unparsable = ""
     after_answer = False
     for place, message in enumerate(messages):
         if message.get("role") == "assistant":
             after_answer = True
             calls = message.get("tool_calls")
-            for name, arguments in _calls(calls) if calls else ():
+            for name, arguments in map(_call, calls) if isinstance(calls, list) else ():
                 if name not in names and not undefined:
                     undefined = f"message {place} calls {name!r}, which its tools do not define"
                 if not unparsable and not is_object(arguments):
                     unparsable = f"message {place}: the arguments of {name!r} are no JSON object"
-        elif after_answer and not unparsable and said is not None and said(_head(message.get("content"))):
+        elif after_answer and not unparsable and said is not None and said(message.get("content")):
             unparsable = f"message {place}: the harness could not act on the answer before it"
     return Faults(undefined, unparsable)
 
 
-def _calls(calls: object) -> list[tuple[str, object]]:
-    """Name and arguments of each call; one that is none has no name and no arguments."""
-    found: list[tuple[str, object]] = []
-    for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict):
-            name = function.get("name")
-            found.append((name if isinstance(name, str) else "", function.get("arguments")))
-        else:
-            found.append(("", None))
-    return found
+def _call(call: object) -> tuple[str, object]:
+    """Name and arguments of a call; one that is none has no name and no arguments."""
+    function = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict):
+        return "", None
+    name = function.get("name")
+    return name if isinstance(name, str) else "", function.get("arguments")
 
 
 def is_object(arguments: object) -> bool:
@@ -110,11 +110,20 @@ def is_object(arguments: object) -> bool:
         return not arguments.strip()
 
 
-def speaks(globs: Sequence[str]) -> Callable[[str], object] | None:
-    """What says whether one of the globs matches a text; None without any."""
+def speaks(globs: Sequence[str]) -> Said | None:
+    """What says whether one of the globs matches the beginning of a message's text, blanks around it aside;
+    None without any."""
     if not globs:
         return None
-    return re.compile("|".join(map(translate, globs))).match
+    match = re.compile("|".join(map(translate, globs))).match
+    begins = tuple(_WILD.split(glob, maxsplit=1)[0] for glob in globs)
+
+    def said(content: object) -> object:
+        if isinstance(content, str) and not content.lstrip().startswith(begins):
+            return None  # as nearly all: the pattern takes longer to say so
+        return match(_head(content))
+
+    return said
 
 
 def _head(content: object) -> str:
