@@ -105,7 +105,7 @@ def _facts(run: Run) -> dict[str, JsonValue]:
     }
 
 
-@app.command("diff", cls=SectionedCommand)
+@app.command("diff", cls=SectionedCommand, short_help="Say how two runs differ, and what may be the reason.")
 def diff(
     left: Annotated[Path, typer.Argument(metavar="A", help="A run directory.", show_default=False)],
     right: Annotated[Path, typer.Argument(metavar="B", help="Another.", show_default=False)],
@@ -133,7 +133,7 @@ def diff(
         out(line)
 
 
-@app.command("reap", cls=SectionedCommand)
+@app.command("reap", cls=SectionedCommand, short_help="Remove what killed runs left on this machine.")
 def reap(
     state_dir: Annotated[
         str | None, typer.Option(help="Where sandboxes keep their state, when it is not the default place.")

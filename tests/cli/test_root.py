@@ -53,8 +53,9 @@ def test_help_names_every_command_in_its_section(orchard: Orchard) -> None:
     assert re.search(r"Look at results:\n  show .*\n  samples .*\n  report .*\n  runs ", done.stdout)
 
 
-def test_no_summary_in_the_help_is_cut_off_at_80_columns(orchard: Orchard) -> None:
-    assert "..." not in orchard("--help", COLUMNS="80").stdout.replace("[ARGS]...", "")
+@pytest.mark.parametrize("group", [(), ("data",), ("runs",)])
+def test_no_summary_in_the_help_is_cut_off_at_80_columns(orchard: Orchard, group: tuple[str, ...]) -> None:
+    assert "..." not in orchard(*group, "--help", COLUMNS="80").stdout.replace("[ARGS]...", "")
 
 
 def test_without_a_command_the_help_is_shown_and_the_code_says_usage(orchard: Orchard) -> None:

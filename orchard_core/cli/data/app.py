@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 from orchard_core.cli.data import credit, export, import_, mix, stats, verify
 from orchard_core.cli.group import SectionedCommand
 
 app = typer.Typer(
-    help="Mix runs into a dataset, look at it, check it, assign credit, import and export.",
+    help="Mix runs into datasets; count, verify, credit, import, export.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-app.command("mix", cls=SectionedCommand)(mix.mix)
-app.command("stats", cls=SectionedCommand)(stats.stats)
-app.command("verify", cls=SectionedCommand)(verify.verify)
-app.command("credit", cls=SectionedCommand)(credit.credit)
-app.command("export", cls=SectionedCommand)(export.export)
-app.command("import", cls=SectionedCommand)(import_.import_)
+
+def _add(name: str, command: Callable[..., None], in_short: str) -> None:
+    app.command(name, cls=SectionedCommand, short_help=in_short)(command)
+
+
+_add("mix", mix.mix, "Mix sources into one dataset, filtered and split by task.")
+_add("stats", stats.stats, "Count rows, tasks, turns and tokens, and what is trained.")
+_add("verify", verify.verify, "Check a dataset, and list everything that is wrong.")
+_add("credit", credit.credit, "Assign credit to the answers of unresolved rollouts.")
+_add("export", export.export, "Write rows as files of another project's format.")
+_add("import", import_.import_, "Make a dataset of files of another project's format.")
