@@ -74,6 +74,8 @@ class _Thread:
     """What it is, as far as the calls can tell: a `ThreadKind`."""
     nodes: Sequence[Node]
     """Its calls, in order."""
+    instead: Sequence[str] = ()
+    """Hashes of the messages that a later request carries where the last answer would stand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +94,7 @@ class _Threads:
         starts.sort(key=lambda node: labels[node.index] is not SampleLabel.MAIN)
         first = 0 if starts and labels[starts[0].index] is SampleLabel.MAIN else 1
         threads = [
-            _Thread(
-                number=number,
-                label=labels[start.index],
-                kind=_kind(trajectory, start, labels[start.index], nodes),
-                nodes=list(thread_of(start)),
-            )
+            _thread(trajectory, start, number, labels[start.index], nodes)
             for number, start in enumerate(starts, first)
         ]
         samples = _samples(trajectory, nodes)
@@ -114,6 +111,30 @@ def _samples(trajectory: Trajectory, nodes: Sequence[Node]) -> Sequence[Training
         return samples_of(trajectory, nodes).samples
     known = any(call.completion_tokens for call in trajectory.calls)
     return build_samples(trajectory).samples if known else ()
+
+
+def _thread(
+    trajectory: Trajectory, start: Node, number: int, label: SampleLabel, nodes: Sequence[Node]
+) -> _Thread:
+    calls = list(thread_of(start))
+    return _Thread(
+        number=number,
+        label=label,
+        kind=_kind(trajectory, start, label, nodes),
+        nodes=calls,
+        instead=_instead(trajectory, calls[-1], nodes),
+    )
+
+
+def _instead(trajectory: Trajectory, last: Node, nodes: Sequence[Node]) -> Sequence[str]:
+    """What a harness says that gives up an answer it could not act on, and sends words of its own for it."""
+    size = len(last.messages)
+    for node in nodes:
+        if node.index > last.index and len(node.messages) > size and node.messages[:size] == last.messages:
+            rest = node.messages[size:]
+            answers = [at for at, key in enumerate(rest) if trajectory.messages[key].role == "assistant"]
+            return rest[: answers[0] if answers else len(rest)]
+    return ()
 
 
 def _kind(trajectory: Trajectory, start: Node, label: SampleLabel, nodes: Sequence[Node]) -> str:
@@ -188,12 +209,12 @@ def _provenance(rollout: Rollout, run: str) -> dict[str, JsonValue]:
 
 
 def _metadata(rollout: Rollout, chat: Chat, thread: _Thread) -> dict[str, JsonValue]:
-    """The tool results that no request carried any more belong to the main conversation's last answer. They
-    stand beside the messages: nothing follows them that could be trained, and no token count covers them."""
-    last = rollout.trajectory.last_observations
-    if thread.label is not SampleLabel.MAIN or not last:
-        return {}
-    return {"last_observations": list(_values(chat, last))}
+    """The tool results that no request carried any more belong to the main conversation's last answer, and
+    what was sent instead of an answer to the conversation that ends with it. They stand beside the messages:
+    nothing follows them that could be trained, and no token count covers them."""
+    last = rollout.trajectory.last_observations if thread.label is SampleLabel.MAIN else ()
+    told = {"last_observations": last, "sent_instead": thread.instead}
+    return {name: list(_values(chat, keys)) for name, keys in told.items() if keys}
 
 
 def _values(chat: Chat, keys: Sequence[str]) -> Iterator[JsonValue]:

@@ -55,7 +55,7 @@ class RowFilters:
                 f"has {len(row.mask)} entries for {len(messages)} messages", path=row.id, field="mask"
             )
         names = defined_in(row.tools)
-        found = faults(messages, names, self._said)
+        found = faults([*messages, *_said_after(row)], names, self._said)
         if self._filters.undefined_tools and found.undefined:
             return Verdict(drop=Drop.UNDEFINED_TOOLS, why=found.undefined)
         if self._filters.unparsable and found.unparsable:
@@ -67,3 +67,11 @@ class RowFilters:
         if self._filters.untrained and 1 not in row.mask:
             return Verdict(drop=Drop.UNTRAINED, why="none of its messages is trained on")
         return None
+
+
+def _said_after(row: DatasetRow) -> list[Mapping[str, Any]]:
+    """What was said to the row's last answer and stands beside its messages (see `rows.rollout_rows`): some
+    harnesses give an answer up that they could not act on, and go on as if it had not been."""
+    told = (row.metadata.get(name) for name in ("last_observations", "sent_instead"))
+    listed = (value for value in told if isinstance(value, list))
+    return [message for value in listed for message in value if isinstance(message, dict)]
