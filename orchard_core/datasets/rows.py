@@ -21,7 +21,7 @@ from orchard_core.errors import RecordCorrupt
 from orchard_core.gateway.json_text import JsonFault
 from orchard_core.gateway.kinds import kind_of
 from orchard_core.gateway.labels import label_threads
-from orchard_core.gateway.samples import build_samples, samples_of
+from orchard_core.gateway.samples import samples_of
 from orchard_core.gateway.threads import Node, graph, starts_thread, thread_of
 from orchard_core.rollout.text import storable
 from orchard_core.types.dataset import DatasetRow
@@ -97,20 +97,13 @@ class _Threads:
             _thread(trajectory, start, number, labels[start.index], nodes)
             for number, start in enumerate(starts, first)
         ]
-        samples = _samples(trajectory, nodes)
+        known = any(call.completion_tokens for call in trajectory.calls)
+        samples = samples_of(trajectory, nodes).samples if known else ()
         return cls(
             threads=threads,
             samples={sample.calls: sample for sample in samples},
             prompt_sizes={node.index: len(node.prompt) for node in nodes},
         )
-
-
-def _samples(trajectory: Trajectory, nodes: Sequence[Node]) -> Sequence[TrainingSample]:
-    """The graph is the costly part of a long rollout: with every call's tokens known both are the same."""
-    if all(node.spelled for node in nodes):
-        return samples_of(trajectory, nodes).samples
-    known = any(call.completion_tokens for call in trajectory.calls)
-    return build_samples(trajectory).samples if known else ()
 
 
 def _thread(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from orchard_core.gateway.kinds import common, kind_of, text_of
 from orchard_core.gateway.labels import label_threads
-from orchard_core.gateway.samples import build_samples, samples_of
+from orchard_core.gateway.samples import samples_of
 from orchard_core.gateway.threads import Node, graph, starts_thread, thread_of
 from orchard_core.types.sample import SampleLabel, SampleSet, Untrained, UntrainedSpan
 from orchard_core.types.sample_report import CallPlace, Relation, SampleReport, ThreadPlace
@@ -32,8 +32,7 @@ def build_sample_report(trajectory: Trajectory) -> SampleReport:
     Raises RecordCorrupt when calls that others build on are missing.
     """
     nodes = graph(trajectory, every=True)
-    # The graph is the costly part of a long rollout, and with every call's tokens known both are the same.
-    made = samples_of(trajectory, nodes) if all(n.spelled for n in nodes) else build_samples(trajectory)
+    made = samples_of(trajectory, nodes)
     starts = [node for node in nodes if node.dropped is None and starts_thread(node)]
     labels = label_threads(trajectory, starts)
     starts.sort(key=lambda node: labels[node.index] is not SampleLabel.MAIN)

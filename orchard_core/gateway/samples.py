@@ -23,11 +23,16 @@ def build_samples(trajectory: Trajectory) -> SampleSet:
 
     Raises RecordCorrupt when calls that others build on are missing.
     """
-    return samples_of(trajectory, graph(trajectory))
+    return _samples(trajectory, graph(trajectory))
 
 
 def samples_of(trajectory: Trajectory, nodes: Sequence[Node]) -> SampleSet:
-    """The same of a graph of the calls with known tokens, where the caller has it already."""
+    """The same where the caller has the graph of every call, tokens known or not. Walking it is the costly
+    part of a long rollout, and where all tokens are known it is the samples' own."""
+    return _samples(trajectory, nodes) if all(node.spelled for node in nodes) else build_samples(trajectory)
+
+
+def _samples(trajectory: Trajectory, nodes: Sequence[Node]) -> SampleSet:
     if not nodes:
         return SampleSet(unusable=_why_none(trajectory))
     starts = [node for node in nodes if node.dropped is None and starts_thread(node)]
