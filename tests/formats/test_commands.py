@@ -84,6 +84,14 @@ def test_what_is_there_is_never_touched(orchard: Orchard, tmp_path: Path) -> Non
     assert "already" in said(orchard("data", "import", "rows.jsonl", "--out", "ds"), code=2)
 
 
+def test_a_dataset_inside_of_what_it_is_made_from_is_refused(orchard: Orchard, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "rows.jsonl").rename(tmp_path / "in/rows.jsonl")
+    done = orchard("data", "import", "in", "--out", "in/ds")
+    assert (done.returncode, "in/ds lies inside of in" in done.stderr) == (2, True)
+    assert [path.name for path in (tmp_path / "in").iterdir()] == ["rows.jsonl"]
+
+
 def test_errors_say_what_to_do(orchard: Orchard, tmp_path: Path) -> None:
     export = ("data", "export", "rows.jsonl", "--out", "o")
     assert "only read" in said(orchard(*export, "--format", "openhands"), code=2)

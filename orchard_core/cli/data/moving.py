@@ -15,6 +15,7 @@ from orchard_core.cli.output import out as say
 from orchard_core.cli.output import print_json
 from orchard_core.datasets.reading import Source, find_source, source_rows
 from orchard_core.datasets.store.manifest import Made, SourceReport, is_dataset
+from orchard_core.datasets.store.taken import must_lie_apart
 from orchard_core.datasets.store.writer import DEFAULT_SPLIT, DatasetWriter
 from orchard_core.errors import DatasetExists, FormatUnsupported
 from orchard_core.formats.contract import DatasetFormat
@@ -74,6 +75,7 @@ def import_rows(
             f"{out} holds a dataset already; nothing of it was touched", hint="choose another --out"
         )
     source = find_source(path, format=format)
+    must_lie_apart(out, path)
     settings = key_values(options, "--option")
     plan = _plan(source, settings, split, chosen)
     reader = load_format(format or source.format, **settings) if source.format else None

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from orchard_core.datasets.mix.refusals import HOPELESS
 from orchard_core.datasets.store.manifest import MANIFEST_NAME, PARTIAL
+from orchard_core.datasets.store.taken import refuse_links
 from orchard_core.errors import DatasetExists, DatasetLocked, RunLocked, StoreError
 from orchard_core.rollout.store.files import DiskFiles, Lock, write_whole
 
 WORK = ".mix"
 """What was read so far, and the plan; removed at the end."""
+_DONE = f"{WORK}-done"
 _RECIPE, _LOCK = "recipe.json", "lock"
 
 
@@ -34,7 +36,7 @@ class MixDirectory:
 
     def clear(self) -> None:
         """Remove the work directory. What is left by a kill in between is known as such."""
-        gone = self.root / f"{WORK}-done"
+        gone = self.root / _DONE
         self.work.rename(gone)
         shutil.rmtree(gone)
 
@@ -48,8 +50,9 @@ def mix_directory(root: Path, recipe: bytes) -> Iterator[MixDirectory]:
     StoreError.
     """
     root = root.absolute()
-    if (root / f"{WORK}-done").is_dir():
-        shutil.rmtree(root / f"{WORK}-done")
+    refuse_links(root, (WORK, _DONE, PARTIAL))
+    if (root / _DONE).is_dir():
+        shutil.rmtree(root / _DONE)
     _refuse_taken(root)
     (root / WORK).mkdir(parents=True, exist_ok=True)
     lock = _lock(root)

@@ -19,6 +19,7 @@ from orchard_core.datasets.mix.recipe import MixRecipe, named_sources
 from orchard_core.datasets.mix.scan import Scan, scan
 from orchard_core.datasets.mix.shards import ShardJob, write_shard
 from orchard_core.datasets.store.manifest import Manifest, read_manifest
+from orchard_core.datasets.store.taken import must_lie_apart
 from orchard_core.errors import MixRefused
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def mix(
     recipe = with_names(recipe)
     for source in recipe.sources:
         kind_of(source)
+        must_lie_apart(Path(out), Path(source.path))
     with (
         pool(_workers(workers, recipe)) as held,
         mix_directory(Path(out), resolved(recipe)) as directory,

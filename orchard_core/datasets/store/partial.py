@@ -11,6 +11,7 @@ from typing import Self
 from pydantic import Field, ValidationError
 
 from orchard_core.datasets.store.manifest import DATA, MANIFEST_NAME, PARTIAL
+from orchard_core.datasets.store.taken import refuse_links
 from orchard_core.errors import ConfigError, DatasetCorrupt, DatasetExists, DatasetLocked, RunLocked
 from orchard_core.rollout.store.files import DiskFiles, Lock, write_whole
 from orchard_core.types.base import Record
@@ -21,8 +22,8 @@ _STATE, _LOCK = "shards.json", "lock"
 class Whole(Record):
     """A shard that is on the disk."""
 
-    split: str
-    """Its split."""
+    split: str = Field(pattern=r"^[A-Za-z0-9_]{1,64}$")
+    """Its split; part of the file's name."""
     number: int = Field(ge=0)
     """Its place among the split's shards, from 0."""
     rows: int = Field(ge=0)
@@ -152,6 +153,7 @@ class Partial:
 
 
 def _refuse_taken(root: Path) -> None:
+    refuse_links(root, (PARTIAL, DATA))
     if (root / MANIFEST_NAME).exists():
         raise DatasetExists(f"{root} holds a dataset already", hint="choose another --out")
     if root.exists() and not root.is_dir():

@@ -16,7 +16,7 @@ from orchard_core.cli.exits import Exit
 from orchard_core.datasets.mix.directory import WORK, mix_directory
 from orchard_core.datasets.mix.outcome import resolved
 from orchard_core.datasets.mix.run import mix, with_names
-from orchard_core.errors import DatasetError, DatasetExists, DatasetLocked
+from orchard_core.errors import ConfigError, DatasetError, DatasetExists, DatasetLocked
 from tests.cli.conftest import ARGV, environment
 from tests.datasets.mix.making import files, ids, line, plain_source, recipe, source, talk
 
@@ -186,6 +186,34 @@ def test_what_lies_there_already_is_not_touched(tmp_path: Path, there: str) -> N
     with pytest.raises(DatasetExists):
         mix(asked, out)
     assert {path: path.read_bytes() for path in [out, *out.rglob("*")] if path.is_file()} == before
+
+
+@pytest.mark.parametrize("name", [WORK, f"{WORK}-done", ".partial"])
+def test_a_link_where_it_would_work_is_not_followed(tmp_path: Path, name: str) -> None:
+    source = plain_source(tmp_path / "a.jsonl", 2)
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/keep").write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).symlink_to("../theirs")
+    with pytest.raises(DatasetExists, match="is a link, and is not followed"):
+        mix(recipe(source), tmp_path / "out")
+    assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["keep"]
+
+
+def test_a_link_to_nothing_is_no_place_for_a_dataset(tmp_path: Path) -> None:
+    source = plain_source(tmp_path / "a.jsonl", 2)
+    (tmp_path / "out").symlink_to("nowhere")
+    with pytest.raises(DatasetExists, match="is a link to nothing"):
+        mix(recipe(source), tmp_path / "out")
+
+
+def test_a_mix_inside_of_its_source_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    plain_source(tmp_path / "in/a.jsonl", 2)
+    (tmp_path / "link").symlink_to("in")
+    for out in (tmp_path / "in/out", tmp_path / "link/out"):
+        with pytest.raises(ConfigError, match="lies inside of"):
+            mix(recipe(tmp_path / "in"), out)
+    assert [path.name for path in (tmp_path / "in").iterdir()] == ["a.jsonl"]
 
 
 def test_rows_that_differ_although_no_file_says_so_are_noticed(tmp_path: Path) -> None:

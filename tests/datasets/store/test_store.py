@@ -210,6 +210,19 @@ def snapshot(root: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
+@pytest.mark.parametrize("name", [".partial", "data"])
+def test_a_link_in_the_directory_is_not_followed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/keep").write_text("mine")
+    (tmp_path / "out/.partial").mkdir(parents=True)
+    if name == ".partial":
+        (tmp_path / "out/.partial").rmdir()
+    (tmp_path / "out" / name).symlink_to("../theirs")
+    with pytest.raises(DatasetExists, match="is a link, and is not followed"):
+        DatasetWriter(tmp_path / "out")
+    assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["keep"]
+
+
 def test_only_one_writer_works_in_a_directory(tmp_path: Path) -> None:
     with DatasetWriter(tmp_path / "out") as writer:
         with pytest.raises(DatasetLocked, match="being written"):
