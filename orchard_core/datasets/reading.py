@@ -77,6 +77,15 @@ def our_kind(path: Path) -> SourceKind | None:
     return SourceKind.DATASET if is_dataset(path) else None
 
 
+def hint_inside(path: Path) -> str:
+    """What to name instead of a directory that is none of ours but has such in it; empty: it has none."""
+    try:
+        inside = sorted(child.name for child in path.iterdir() if our_kind(child))
+    except OSError:
+        return ""
+    return f"name what lies in it, as in {path / inside[0]}" if inside else ""
+
+
 def run_directories(source: Source) -> list[Path]:
     """The runs of a run or of a matrix, in order; cells that were never started are left out."""
     if source.kind is SourceKind.RUN:
@@ -120,6 +129,8 @@ def _run_rows(runs: list[Path], threads: frozenset[SampleLabel]) -> Iterator[Dat
 
 
 def _recognised(path: Path) -> DatasetFormat:
+    if hint := hint_inside(path):
+        raise FormatUnknown(f"{path} is no run, matrix or dataset, but has such in it", hint=hint)
     names = [descriptor.name for descriptor in descriptors(PluginKind.FORMAT)]
     for name in names:
         made = load_format(name)

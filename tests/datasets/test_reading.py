@@ -18,6 +18,7 @@ from orchard_core import (
     FormatUnknown,
     RecordCorrupt,
     Rollout,
+    RunNotFound,
     SampleLabel,
     UnknownPlugin,
     open_dataset,
@@ -117,6 +118,16 @@ def test_a_dataset_gives_its_rows_as_they_are(tmp_path: Path) -> None:
     root = write(tmp_path / "out", rows)
     assert find_source(root).kind is SourceKind.DATASET
     assert list(read_rows(root)) == rows
+
+
+def test_of_a_directory_of_datasets_the_message_names_one(tmp_path: Path) -> None:
+    for name in ("two", "one"):
+        write(tmp_path / "sets" / name, [make_row(1)])
+    with pytest.raises(FormatUnknown) as caught:
+        find_source(tmp_path / "sets")
+    assert caught.value.hint == f"name what lies in it, as in {tmp_path}/sets/one"
+    with pytest.raises(RunNotFound, match="is a dataset, not a run"):
+        open_run(tmp_path / "sets" / "one")
 
 
 def test_a_file_of_a_known_format_is_recognised_and_can_be_named(tmp_path: Path) -> None:

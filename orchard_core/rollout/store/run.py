@@ -19,6 +19,7 @@ from orchard_core.types.rollout import Rollout
 CONFIG_NAME = "run.json"
 PLAN_NAME = "matrix.json"
 """Lies in the directory of a matrix, which is no run."""
+_OF_DATASET = "manifest.json"
 
 
 def read_config(root: Path) -> RunConfig:
@@ -28,6 +29,9 @@ def read_config(root: Path) -> RunConfig:
     except (FileNotFoundError, NotADirectoryError):
         if (root / PLAN_NAME).is_file():
             raise RunNotFound(f"{root} is a matrix", hint=f"name one of its runs, in {root}/cells/") from None
+        if (root / _OF_DATASET).is_file():
+            hint = "orchard data stats counts its rows, orchard view shows them"
+            raise RunNotFound(f"{root} is a dataset, not a run", hint=hint) from None
         raise RunNotFound(f"there is no run at {root}", hint="orchard runs list") from None
     return parse_record(RunConfig, text, path=root / CONFIG_NAME)
 

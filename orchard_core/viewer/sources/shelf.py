@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from orchard_core.datasets.reading import SourceKind, our_kind
+from orchard_core.datasets.reading import SourceKind, hint_inside, our_kind
 from orchard_core.errors import ConfigError, DatasetNotFound
 from orchard_core.rollout.store.run import open_run
 from orchard_core.viewer.sources.contract import Source
@@ -66,5 +66,5 @@ def _open(key: str, path: Path) -> Source:
         raise DatasetNotFound(f"there is nothing at {path}", hint="orchard runs list shows the runs here")
     raise ConfigError(
         f"{path} is no run, matrix or dataset",
-        hint="a file of another format becomes a dataset with: orchard data import",
+        hint=hint_inside(path) or "a file of another format becomes a dataset with: orchard data import",
     )
