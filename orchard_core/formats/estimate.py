@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from orchard_core.gateway.messages.counting import BYTES_PER_TOKEN, IMAGE_TOKENS
+from orchard_core.gateway.sizes import BYTES_PER_TOKEN, IMAGE_TOKENS
 
 _INLINE = re.compile(r'"data:[a-zA-Z0-9.+/-]{1,64};base64,[A-Za-z0-9+/=_-]*"')
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -41,7 +42,7 @@ def imported_row(
     known = _known(carried)
     answers = [message["role"] == "assistant" for message in messages]
     given = {
-        "mask": [int(answer) for answer in answers],
+        "mask": list(map(int, answers)),
         **known,
         **fields,
         "messages": text,
@@ -111,10 +112,8 @@ def _check(given: Mapping[str, Any], answers: Sequence[bool]) -> None:
         carried = given.get(name) or ()
         if not isinstance(carried, list | tuple) or (carried and len(carried) != len(answers)):
             raise Fault(f"it does not have one number for each of {len(answers)} messages", field=name)
-    mask = given["mask"]
-    if any(bit and not answer for bit, answer in zip(mask, answers, strict=False)) or len(mask) != len(
-        answers
-    ):
+    mask = given["mask"] or ()
+    if len(mask) != len(answers) or any(map(operator.gt, map(bool, mask), answers)):
         raise Fault("it trains a message that is not the assistant's", field="mask")
     values = given.get("values") or ()
     if values and len(values) != sum(answers) + 1:

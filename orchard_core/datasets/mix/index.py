@@ -125,7 +125,7 @@ class Index:
         with _told(path):
             self._base = sqlite3.connect(path, isolation_level=None)
             self._base.execute("PRAGMA journal_mode = WAL")
-            self._base.execute("PRAGMA synchronous = FULL")
+            self._base.execute("PRAGMA synchronous = NORMAL")  # rows are not synced either (see scan.py)
             if fresh or not self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 self._base.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
         self._path = path
@@ -147,7 +147,7 @@ class Index:
         dropped: Sequence[Dropped],
         state: State,
     ) -> None:
-        """One chunk, whole or not at all; durable on return."""
+        """One chunk, whole or not at all; on return no kill takes it back."""
         with _told(self._path):
             self._base.execute("BEGIN")
             marks = ",".join("?" * len(Kept._fields))

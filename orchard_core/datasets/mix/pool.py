@@ -67,6 +67,7 @@ def _begin(counters: Any, parent: int) -> None:
     """In a worker: Ctrl-C is for the parent to hear, and it dies with the parent."""
     global _counters  # noqa: PLW0603 - an initializer has no other way to hand something to its jobs
     _counters = counters
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's own would spin, and have nothing to do here
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)  # rows come by the thousand, and none is part of a cycle
     signal.signal(signal.SIGINT, signal.SIG_IGN)

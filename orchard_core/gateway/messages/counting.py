@@ -17,16 +17,11 @@ from orchard_core.gateway.dialect import Request
 from orchard_core.gateway.json_text import dumps, loads
 from orchard_core.gateway.messages.codec import MessagesCodec
 from orchard_core.gateway.session import Session
+from orchard_core.gateway.sizes import BYTES_PER_TOKEN, IMAGE_TOKENS
 from orchard_core.types.model import Dialect
 
 COUNT = "/v1/messages/count_tokens"
 """Where it is asked."""
-
-BYTES_PER_TOKEN = 4
-"""An estimate: English text and code come to about four bytes of JSON a token in the usual vocabularies."""
-
-IMAGE_TOKENS = 1_600
-"""About what one image takes, whatever its size in bytes."""
 
 
 async def counted(session: Session, body: bytes, headers: dict[str, str]) -> bytes:

@@ -52,6 +52,7 @@ def test_text_that_is_not_utf_8_is_refused_at_its_row(tmp_path: Path) -> None:
         (json.dumps({"messages": talk("x"), "tools": "{"}), "tools"),
         (json.dumps({"other": 1}), "messages"),
         (line("a", mask=[1]), "mask"),
+        (line("a", mask=None), "mask"),
         (line("a", schema_version=99), "orchard.schema_version"),
     ],
 )
