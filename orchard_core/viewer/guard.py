@@ -137,7 +137,11 @@ _LOCKED = (
 
 
 def _token(query: bytes) -> str:
-    return parse_qs(query.decode("latin-1"), max_num_fields=20).get("token", [""])[0] if query else ""
+    try:
+        fields = parse_qs(query.decode("latin-1"), max_num_fields=20)
+    except ValueError:  # more fields than any link of ours has
+        return ""
+    return fields.get("token", [""])[0]
 
 
 def _is_foreign(headers: dict[bytes, list[bytes]]) -> bool:
