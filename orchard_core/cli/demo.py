@@ -31,6 +31,8 @@ The oracle plays each task's known solution; the noisy oracle makes mistakes.
 
 What went wrong:    orchard show {failed} --failed
 Read one of them:   orchard show {failed} {rollout}
+In your browser:    orchard view {failed}
+A training set:     orchard data mix {failed} --out sets/first
 What else there is: orchard plugins"""
 
 

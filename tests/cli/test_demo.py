@@ -34,7 +34,7 @@ def test_the_demo_runs_at_least_60_rollouts_and_says_what_to_type_next(
     for words in ("OPENAI_API_KEY", "vLLM", "Ollama", "orchard run workbench:16 --model openai:"):
         assert words in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
-    shown = re.findall(r"orchard (show d/\S+.*)", done.stdout)
-    assert len(shown) == 2
+    shown = re.findall(r"orchard ((?:show|data mix) d/\S+.*)", done.stdout)
+    assert len(shown) == 3
     for command in shown:
         assert orchard(*command.split()).returncode == Exit.OK
