@@ -100,15 +100,16 @@ def line_rows(path: Path, *, skip_bad: bool) -> Iterator[ReadRow | BadRow]:
     unless `skip_bad`, and OSError."""
     root = path if path.is_dir() else path.parent
     for place, file in enumerate(table_files(path)):
+        name = str(file.relative_to(root))
         split = split_of(file.relative_to(root)) if path.is_dir() else ""
         for number, line in enumerate(_lines(file)):
             try:
-                yield _row(line, place, f"{file.relative_to(root)}:{number}", split)
+                yield _row(line, place, f"{name}:{number}", split)
             except Fault as fault:
                 error = fault.at(str(file), number)
                 if not skip_bad:
                     raise error from None
-                yield BadRow(f"{file.relative_to(root)}:{number}", error.message)
+                yield BadRow(f"{name}:{number}", error.message)
 
 
 def _lines(path: Path) -> Iterator[_Line]:
