@@ -232,6 +232,10 @@ async def test_credit_is_drawn_with_its_rises_and_tells_what_is_trained(viewer: 
         with CreditWriter.open(run / "credit" / "branch", CreditHead(estimator="branch")) as writer:
             writer.add(make_credit("totals-1-0"))
         assert len(listed(await client.page("/1/?credit=branch"))) == 2
+        assert "What is said of a turn" not in await client.page("/1/totals-1-1")
+        with CreditWriter.open(run / "credit" / "other", CreditHead(estimator="branch")) as writer:
+            writer.add(make_credit("totals-1-1"))
+        assert "whether it is trained, is by branch." in await client.page("/1/totals-1-1")
 
 
 async def test_a_damaged_record_is_told_on_its_page_and_hurts_no_other(viewer: Opens, run: Path) -> None:
