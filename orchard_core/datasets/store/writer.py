@@ -58,11 +58,12 @@ class _Open:
 
 
 class DatasetWriter:
-    """Writes into a directory that holds no dataset yet; used as a context, or closed.
+    """Writes into a directory that holds no dataset yet; used as a context, or finished and closed.
 
-    Nothing is a dataset before `finish`. A writer that is left without it, or dies, keeps its whole shards:
-    with `resume` and the same `plan` a new one goes on after them. `durable` then says how many rows of each
-    split are there: the caller gives its rows in the same order and leaves so many of each split out.
+    The dataset is there once its block ends, or `finish` returns. A block that an error leaves, `close`, and
+    a writer that dies make none, and keep the whole shards: with `resume` and the same `plan` a new one goes
+    on after them. `durable` then says how many rows of each split are there: the caller gives its rows in
+    the same order and leaves so many of each split out.
 
     Raises DatasetExists, DatasetLocked, ConfigError, and StoreError when the disk fails.
     """
@@ -73,7 +74,8 @@ class DatasetWriter:
         self.root = Path(out)
         """The dataset's directory."""
         self._limits = limits or ShardLimits()
-        with _disk(self.root):
+        self._fault: StoreError | None = None
+        with self._disk():
             self._partial: Partial | None = Partial.open(self.root, plan=plan, resume=resume)
         self._splits: dict[str, _Open] = {}
 
@@ -124,13 +126,14 @@ class DatasetWriter:
 
     def adopt(self, shard: Whole) -> None:
         """Take a shard that was committed at `shard_path`; each split's in the order of their numbers."""
-        with _disk(self.root):
+        with self._disk():
             self._held.add(shard)
 
     def finish(self, made: Made | None = None) -> Manifest:
-        """Write what is held; the dataset is there when this returns."""
+        """Write what is held; the dataset is there when this returns. Once only: what it was `made` by is
+        written with it."""
         partial = self._held
-        with _disk(self.root):
+        with self._disk():
             if not self._splits and not partial.state.shards:
                 self._put(DEFAULT_SPLIT, self._split(""), SCHEMA.empty_table())
             for name, split in self._splits.items():
@@ -142,7 +145,8 @@ class DatasetWriter:
         return manifest
 
     def close(self) -> None:
-        """Leave what is not whole; repeated calls are fine, and so is one after `finish`."""
+        """Leave what is not whole, and make no dataset; repeated calls are fine, and so is one after
+        `finish`."""
         partial, self._partial = self._partial, None
         if partial is None:
             return
@@ -157,13 +161,31 @@ class DatasetWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            if kind is None and self._partial is not None:
+                self.finish()
+        finally:
+            self.close()
 
     @property
     def _held(self) -> Partial:
+        if self._fault is not None:
+            raise self._fault  # rows are lost: what came after them would be a dataset without them
         if self._partial is None:
             raise ConfigError(f"the writer of {self.root} is closed", hint="open another one")
         return self._partial
+
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
+        """Around writing: what the disk refuses is a StoreError, which nothing can follow."""
+        try:
+            yield
+        except FAULTS as error:
+            self._fault = StoreError(
+                f"{self.root} cannot be written: {str(error)[:300]}",
+                hint="mend that and run the command again: it goes on (in Python: resume=True)",
+            )
+            raise self._fault from error
 
     def _split(self, name: str) -> _Open:
         name = name or DEFAULT_SPLIT
@@ -184,7 +206,7 @@ class DatasetWriter:
 
     def _put(self, name: str, split: _Open, table: Any) -> None:
         """A row group into the open shard, which is committed when it is full."""
-        with _disk(self.root):
+        with self._disk():
             if split.shard is None:
                 split.shard = ShardFile(self._held.path(f"{name}-{self._number(name):05d}.parquet"))
             split.shard.write(table)
@@ -207,18 +229,6 @@ class DatasetWriter:
         )  # fmt: skip
         split.shard, split.tokens, split.turns, split.trained = None, 0, 0, 0
         self._held.add(whole)
-
-
-@contextmanager
-def _disk(root: Path) -> Iterator[None]:
-    """Around writing: what the disk refuses is a StoreError."""
-    try:
-        yield
-    except FAULTS as error:
-        raise StoreError(
-            f"{root} cannot be written: {str(error)[:300]}",
-            hint="mend that and run the command again: it goes on (in Python: resume=True)",
-        ) from error
 
 
 def _count(split: _Open, table: Any) -> None:
