@@ -106,10 +106,15 @@ def _say(message: str, hint: str) -> None:
     if os.environ.get(DEBUG_VARIABLE, "") not in ("", "0"):
         traceback.print_exc()
     typer.secho("error: ", err=True, nl=False, fg="red", bold=True)
-    typer.echo(clean(message), err=True)
+    typer.echo(_set_in(message), err=True)
     if hint:
         typer.secho("hint:  ", err=True, nl=False, fg="cyan")
-        typer.echo(clean(hint), err=True)
+        typer.echo(_set_in(hint), err=True)
+
+
+def _set_in(text: str) -> str:
+    """Further lines begin below the first: a file's name with a line end in it forges no line of ours."""
+    return clean(text).replace("\n", "\n       ")
 
 
 def _forget_stdout() -> None:

@@ -69,6 +69,15 @@ def test_a_choice_that_no_row_meets_is_refused_with_what_there_is(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl"]
 
 
+@pytest.mark.parametrize("format_name", ["hf", "orchard-swe", "atif", "miniswe"])
+def test_a_name_of_a_file_that_a_format_cannot_write_makes_no_directory(
+    orchard: Orchard, tmp_path: Path, format_name: str
+) -> None:
+    done = orchard("data", "export", "rows.jsonl", "--format", format_name, "--out", "rows.csv")
+    assert "is the name of a file that this format cannot write" in said(done, code=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.jsonl"]
+
+
 def said(done: Completed, *, code: int) -> str:
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
@@ -107,11 +116,12 @@ def test_errors_say_what_to_do(orchard: Orchard, tmp_path: Path) -> None:
 
 
 def test_hostile_names_do_not_reach_the_terminal(orchard: Orchard, tmp_path: Path) -> None:
-    name = "a\x1b[31mb.jsonl"
+    name = "a\x1b[31mb\nerror: forged.jsonl"
     (tmp_path / name).write_text('{"messages": [{"role": 5}]}')
     done = orchard("data", "import", name, "--out", "o")
     assert done.returncode == 3
     assert "\x1b" not in done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith("error: ")] == ["error: ab"]
 
 
 @pytest.fixture
