@@ -10,9 +10,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from orchard_core.errors import DatasetExists, DatasetLocked, DatasetNotFound
+from orchard_core.errors import DatasetExists, DatasetLocked, DatasetNotFound, FormatUnsupported
 
 _HINT = "choose another path, or remove what is there"
+_OF_FILES = (
+    ".json", ".jsonl", ".csv", ".tsv", ".txt", ".parquet", ".arrow", ".gz", ".zst", ".zip", ".tar", ".xz"
+)  # fmt: skip
 
 
 def must_exist(path: Path) -> None:
@@ -45,7 +48,12 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
-    """The same for a directory: fill the one that is given."""
+    """The same for a directory: fill the one that is given. Raises FormatUnsupported for a file's name."""
+    if path.name.lower().endswith(_OF_FILES):
+        raise FormatUnsupported(
+            f"{path.name[-80:]!r} is the name of a file that this format cannot write",
+            hint="a directory has a name without an ending; the page on dataset formats lists the files",
+        )
     partial = _begun(path)
     partial.mkdir(exist_ok=True)
     handle = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)
