@@ -194,8 +194,8 @@ def mix_recipe() -> str:
     from orchard_core.datasets.mix import recipe as mix
 
     return _tables(
-        mix.MixRecipe, mix.MixSource, mix.Where, mix.Rows, mix.Stratum, filters.FilterSettings,
-        filters.NearDuplicates, mix.SplitSettings, mix.Leaks, mix.Shards,
+        mix.MixRecipe, mix.MixSource, mix.MixWhere, mix.MixRows, mix.MixStratum, filters.MixFilters,
+        filters.NearDuplicates, mix.MixSplits, mix.MixLeaks, mix.MixShards,
     )  # fmt: skip
 
 

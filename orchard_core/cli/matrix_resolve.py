@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from orchard_core.cli.matrix_recipe import MatrixRecipe, stored_fields, stored_parts
-from orchard_core.cli.recipe import checked, load_recipe, merged
+from orchard_core.cli.recipe import merged
 from orchard_core.errors import ConfigError
+from orchard_core.plugins.recipe_file import checked, recipe_fields
 from orchard_core.rollout.matrix.plan import is_matrix, read_plan
 
 _KINDS = {"harnesses": "--harness", "models": "--model", "tasksets": "--taskset"}
@@ -22,7 +23,7 @@ def resolved(source: str, given: Mapping[str, Any]) -> MatrixRecipe:
     named, the cells of the directory are gone on with. Raises ConfigError.
     """
     where = source or "orchard matrix"
-    asked = merged(load_recipe(_file(source), MatrixRecipe), given) if source else dict(given)
+    asked = merged(recipe_fields(_file(source), MatrixRecipe), given) if source else dict(given)
     out = asked.get("out")
     known = isinstance(out, str) and is_matrix(Path(out))
     if known:

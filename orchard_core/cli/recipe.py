@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import Field, JsonValue, ValidationError, field_validator
+from pydantic import Field, JsonValue, field_validator
 
-from orchard_core.errors import ConfigError
-from orchard_core.plugins.invalid import wrong
+from orchard_core.plugins.recipe_file import checked, recipe_fields
 from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.settings import RolloutSettings
 from orchard_core.types.base import Record
@@ -19,7 +18,6 @@ from orchard_core.types.harness import Limits
 _SECRET = re.compile(
     r"(^|[_-])(api[_-]?key|secret|password|credential|authorization|auth[_-]token|cookie)s?$", re.IGNORECASE
 )
-R = TypeVar("R", bound=Record)
 
 
 class Recipe(Record):
@@ -85,71 +83,14 @@ def _names(options: Mapping[str, JsonValue]) -> Iterator[str]:
             yield from _names(value)
 
 
-def load_recipe(path: Path, kind: type[Record] = Recipe) -> dict[str, Any]:
-    """The fields of a YAML recipe of one run, or of another kind, not yet checked.
-
-    Raises ConfigError with the line that is wrong.
-    """
-    import yaml
-
-    if path.exists() and not path.is_file():  # a pipe would be waited for
-        raise ConfigError(f"recipe {path} is not a file", hint="give the path of a YAML file")
-    try:
-        text = path.read_text(encoding="utf-8")
-        fields = yaml.safe_load(text)
-        doubled = _doubled(yaml.compose(text, Loader=yaml.SafeLoader))
-    except OSError as error:
-        raise ConfigError(f"recipe {path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"recipe {path} cannot be read: {error}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # such as the date 2020-99-99
-        raise ConfigError(f"recipe {path} is not YAML: {error}") from error
-    if not isinstance(fields, dict):
-        raise ConfigError(
-            f"recipe {path} is not a mapping of fields",
-            hint=f"its fields are {', '.join(kind.model_fields)}",
-        )
-    if doubled:
-        raise ConfigError(f"recipe {path} names {doubled} twice", hint="YAML would keep the last one only")
-    return fields
-
-
-def _doubled(top: Any) -> str:
-    """The first key that a mapping has twice, and its line; empty: none."""
-    import yaml
-
-    todo, seen = [top], set()
-    while todo:
-        node = todo.pop()
-        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
-            continue
-        seen.add(id(node))  # aliases are the same node again
-        if isinstance(node, yaml.SequenceNode):
-            todo += node.value
-            continue
-        keys = set()
-        for key, value in node.value:
-            todo.append(value)
-            if key.value in keys and isinstance(key, yaml.ScalarNode):
-                return f"{key.value!r} (line {key.start_mark.line + 1})"
-            keys.add(str(key.value))
-    return ""
+def load_recipe(path: Path) -> dict[str, Any]:
+    """The fields of a YAML recipe of one run, not yet checked. Raises ConfigError with the line at fault."""
+    return recipe_fields(path, Recipe)
 
 
 def make_recipe(fields: Mapping[str, Any], *, where: str) -> Recipe:
     """Check the fields. Raises ConfigError that names each wrong one, with the closest right name."""
     return checked(Recipe, fields, where=where, command="orchard run")
-
-
-def checked(kind: type[R], fields: Mapping[str, Any], *, where: str, command: str) -> R:
-    """The same for a recipe of any kind; `command` is the one that runs it."""
-    try:
-        return kind.model_validate(fields)
-    except ValidationError as error:
-        raise ConfigError(
-            f"{where}: {wrong(error, kind, noun='field')}",
-            hint=f"{command} --help lists the flags; --print-config shows a whole recipe",
-        ) from error
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

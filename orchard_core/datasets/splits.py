@@ -56,7 +56,6 @@ def assign_splits(
     *,
     seed: int = 0,
     near: float | None = NEAR,
-    templates_together: bool = False,
     tolerance: float = TOLERANCE,
     keep: Mapping[TaskKey, str] | None = None,
 ) -> Splits:
@@ -68,7 +67,7 @@ def assign_splits(
     that has none.
     """
     asked = _shares(shares)
-    keyed = near_tasks(tasks, near, templates_together=templates_together)
+    keyed = near_tasks(tasks, near)
     kept = _kept(keep or {}, asked)
     groups = [_Group.of(keys, seed, kept) for keys in keyed]
     total = sum(len(group.tasks) for group in groups)

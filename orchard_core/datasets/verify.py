@@ -19,7 +19,7 @@ from orchard_core.datasets.verify_row import row_faults
 from orchard_core.datasets.verify_tasks import Ids, TaskPlaces
 from orchard_core.errors import DatasetCorrupt
 from orchard_core.types.base import Record
-from orchard_core.types.dataset import DatasetRow
+from orchard_core.types.dataset import DatasetRow, task_digest
 
 MOST = 10_000
 """Faults that are listed; beyond them they are counted."""
@@ -167,10 +167,9 @@ class Verifier:
         told = values("provenance", table, path=path, first=first)
         facts = unpack_facts(table, path=path, first=first)
         for place, (row_facts, provenance) in enumerate(zip(facts, told, strict=True), first):
-            digest = provenance.get("task_digest")
             task = TaskText(
                 taskset=row_facts.taskset, task=row_facts.task, text=row_facts.task_text,
-                digest=digest if isinstance(digest, str) else "",
+                digest=task_digest(provenance),
             )  # fmt: skip
             yield place, row_facts, task
 

@@ -103,3 +103,9 @@ class DatasetRow(Record):
     """Where it is from: run, versions and digests, as the rollout or the file told."""
     metadata: Mapping[str, JsonValue] = Field(default_factory=dict)
     """What a format needs to be written back as it was read, and what users add."""
+
+
+def task_digest(provenance: Mapping[str, JsonValue]) -> str:
+    """The hash of everything that defines a row's task, as its provenance tells it; empty: it tells none."""
+    digest = provenance.get("task_digest")
+    return digest if isinstance(digest, str) else ""

@@ -46,7 +46,7 @@ def _dry(recipe: MixRecipe, *, workers: int, plain: bool, as_json: bool) -> None
 def _make(recipe: MixRecipe, text: str, root: Path, *, workers: int, plain: bool, as_json: bool) -> None:
     try:
         with display(f"mix {root}", plain=plain) as watch:
-            manifest = mix(recipe, root, text=text, workers=workers, watch=watch)
+            manifest = mix(recipe, root, recipe_text=text, workers=workers, watch=watch)
     except KeyboardInterrupt:
         err("stopped; the same command goes on", bold=True)
         raise

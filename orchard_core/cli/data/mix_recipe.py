@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from orchard_core.cli.options import key_values
-from orchard_core.cli.recipe import checked, load_recipe, merged
+from orchard_core.cli.recipe import merged
 from orchard_core.datasets.mix.recipe import MixRecipe
+from orchard_core.datasets.mix.recipe_file import COMMAND
 from orchard_core.datasets.mix.run import with_names
 from orchard_core.errors import ConfigError
+from orchard_core.plugins.recipe_file import checked, recipe_fields
 
 _YAML = (".yaml", ".yml")
 
@@ -69,14 +71,14 @@ def resolved(sources: Sequence[str], flags: MixFlags) -> tuple[MixRecipe, str]:
                 hint="name all sources in the recipe, or give paths alone",
             )
         path = Path(sources[0])
-        fields, text = load_recipe(path, MixRecipe), path.read_text(encoding="utf-8")
+        fields, text = recipe_fields(path, MixRecipe), path.read_text(encoding="utf-8")
         where = f"recipe {path}"
     else:
         fields, text, where = {"sources": [{"path": path} for path in sources]}, "", "the command line"
     over = flags.fields()
     if "splits" in over and isinstance(fields.get("splits"), dict):
         fields["splits"].pop("shares", None)  # splits are named anew, not added
-    recipe = checked(MixRecipe, merged(fields, over), where=where, command="orchard data mix")
+    recipe = checked(MixRecipe, merged(fields, over), where=where, command=COMMAND)
     return _weighted(with_names(recipe), flags.weight or ()), text
 
 
@@ -93,7 +95,7 @@ def _weighted(recipe: MixRecipe, pairs: Sequence[str]) -> MixRecipe:
     fields = recipe.model_dump()
     for source in fields["sources"]:
         source["weight"] = weights.get(source["name"], source["weight"])
-    return checked(MixRecipe, fields, where="--weight", command="orchard data mix") if pairs else recipe
+    return checked(MixRecipe, fields, where="--weight", command=COMMAND) if pairs else recipe
 
 
 def _nested(name: str, value: Any) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class NearDuplicates(Record):
     """Resemblance of their actions (Jaccard, estimated) from which the later row is dropped."""
 
 
-class FilterSettings(Record):
+class MixFilters(Record):
     """Filters, in the order in which they speak. Those published are on."""
 
     failed: bool = True

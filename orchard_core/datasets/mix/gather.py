@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from orchard_core.datasets.mix.draw import drawn
-from orchard_core.datasets.mix.filters import Drop, FilterSettings
+from orchard_core.datasets.mix.filters import Drop, MixFilters
 from orchard_core.datasets.mix.scan import Scan
 
 _SCHEMA = """
@@ -41,7 +41,7 @@ def gather(base: sqlite3.Connection, jobs: Sequence[Scan], seed: int) -> None:
         base.execute("DETACH own")
 
 
-def drop_duplicates(base: sqlite3.Connection, filters: FilterSettings) -> None:
+def drop_duplicates(base: sqlite3.Connection, filters: MixFilters) -> None:
     """Mark later ones of equal rows, then of nearly equal ones among those that are left."""
     if filters.exact_duplicates:
         base.execute("CREATE INDEX by_content ON rows (content, seq)")

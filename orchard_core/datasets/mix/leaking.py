@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from orchard_core.datasets.mix.filters import Drop
-from orchard_core.datasets.mix.recipe import Leaks
+from orchard_core.datasets.mix.recipe import MixLeaks
 from orchard_core.datasets.mix.row_filters import Verdict
 from orchard_core.errors import MixRefused
 from orchard_core.types.dataset import DatasetRow
@@ -15,7 +15,7 @@ _HELD = 100_000
 class Leaking:
     """Speaks about the rows of one source."""
 
-    def __init__(self, leaks: Leaks) -> None:
+    def __init__(self, leaks: MixLeaks) -> None:
         """Reads the benchmarks. Raises ConfigError, DatasetCorrupt, and what a task set raises."""
         from orchard_core.datasets.leaks.check import LeakCheck
         from orchard_core.datasets.leaks.report import LeakSettings

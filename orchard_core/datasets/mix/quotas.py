@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isclose
 
-from orchard_core.datasets.mix.recipe import Exhausted
+from orchard_core.datasets.mix.recipe import MixExhausted
 from orchard_core.errors import ConfigError
 
 _SWEEPS = 5_000
@@ -95,18 +95,18 @@ def quotas(
     sources: Sequence[int],
     *,
     total: int | None,
-    exhausted: Exhausted,
+    exhausted: MixExhausted,
     copies: int,
 ) -> list[int]:
     """[G] Rows to take of each group, repeats included; `sources` is each group's, `copies` the bound of
     repeats. Sums of a source are less than 1 off its share, of a group within it too."""
-    if exhausted is Exhausted.WITHOUT_REPLACEMENT:
+    if exhausted is MixExhausted.WITHOUT_REPLACEMENT:
         return _filled(counts, shares, sum(counts) if total is None else total)
-    if exhausted is Exhausted.FIRST:
+    if exhausted is MixExhausted.FIRST:
         copies = 1
     most = _most([copies * count for count in counts], shares)
     if total is None:
-        total = most if exhausted is Exhausted.FIRST else _least_all(counts, shares)
+        total = most if exhausted is MixExhausted.FIRST else _least_all(counts, shares)
     return _nested([copies * count for count in counts], shares, sources, min(total, most))
 
 

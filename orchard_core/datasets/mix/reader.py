@@ -21,7 +21,7 @@ from orchard_core.datasets.mix.scan import Scan
 from orchard_core.datasets.mix.spool import Frame, framed
 from orchard_core.datasets.mix.where import outcome_of
 from orchard_core.errors import DatasetCorrupt, DatasetError, StoreError
-from orchard_core.types.dataset import DatasetRow
+from orchard_core.types.dataset import DatasetRow, task_digest
 
 Messages = Sequence[Mapping[str, Any]]
 HELD_BYTES = 16 << 20
@@ -218,8 +218,7 @@ def content_of(row: DatasetRow, text: bytes) -> bytes:
 def known_task(row: DatasetRow) -> KnownTask:
     """The row's task; one without an id goes by its text."""
     name = row.task or "\0" + hashlib.sha256(row.task_text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    digest = row.provenance.get("task_digest")
     return KnownTask(
         taskset=row.taskset, name=name, task=row.task, text=row.task_text,
-        digest=digest if isinstance(digest, str) else "",
+        digest=task_digest(row.provenance),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from orchard_core.datasets.leaks.report import LeakSettings
-from orchard_core.datasets.mix.filters import FilterSettings
+from orchard_core.datasets.mix.filters import MixFilters
 from orchard_core.types.base import Record
 from orchard_core.types.sample import SampleLabel
 
@@ -27,7 +27,7 @@ def _listed(value: Any) -> Any:
 Globs = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 
 
-class Where(Record):
+class MixWhere(Record):
     """Which rows of a source are taken: those that meet every condition. Names are globs, case counts."""
 
     harness: Globs = ()
@@ -62,7 +62,7 @@ class MixSource(Record):
     weight: Share | None = None
     """Its part of the mix beside the other sources' weights; when no source has one, all rows are taken as
     they come. Where some have one, those without count 1."""
-    where: Where = Where()
+    where: MixWhere = MixWhere()
     """Which of its rows."""
     threads: tuple[SampleLabel, ...] = (SampleLabel.MAIN, SampleLabel.FORK)
     """Which conversations of a rollout are read."""
@@ -80,7 +80,7 @@ class MixSource(Record):
         return name
 
 
-class Exhausted(StrEnum):
+class MixExhausted(StrEnum):
     """What happens when a source or stratum has fewer rows than its share asks for."""
 
     FIRST = "first_exhausted"
@@ -92,18 +92,18 @@ class Exhausted(StrEnum):
     """Others go on, in proportion to their shares: no row twice, and shares no longer hold."""
 
 
-class Rows(Record):
+class MixRows(Record):
     """How many."""
 
     total: int | None = Field(default=None, ge=1)
     """Rows of all splits together; none: as many as the shares allow."""
-    exhausted: Exhausted = Exhausted.FIRST
+    exhausted: MixExhausted = MixExhausted.FIRST
     """The names are those of `datasets.interleave_datasets`."""
     max_repeats: int = Field(default=4, ge=1)
     """How often a row may stand in the first split, the first time included. Other splits repeat nothing."""
 
 
-class Stratum(Record):
+class MixStratum(Record):
     """Shares of the values of one field."""
 
     by: Literal["harness", "model", "taskset", "outcome", "source"]
@@ -119,7 +119,7 @@ class Stratum(Record):
         return shares
 
 
-class Shards(Record):
+class MixShards(Record):
     """Size of the files. A shard ends before the row that would pass either bound."""
 
     rows: int = Field(default=20_000, ge=1)
@@ -128,7 +128,7 @@ class Shards(Record):
     """Megabytes of text and token ids before compression."""
 
 
-class SplitSettings(Record):
+class MixSplits(Record):
     """Shares of the tasks: all rows of one task, and of its near-duplicates, stand in one split."""
 
     shares: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
@@ -149,7 +149,7 @@ class SplitSettings(Record):
         return shares
 
 
-class Leaks(LeakSettings):
+class MixLeaks(LeakSettings):
     """Rows whose task stands in a benchmark that is to stay unseen."""
 
     against: Globs = ()
@@ -166,18 +166,18 @@ class MixRecipe(Record):
     """Where rows come from; what stands in two sources is kept from the first."""
     seed: int = 0
     """What is drawn, in which order, and into which split."""
-    rows: Rows = Rows()
+    rows: MixRows = MixRows()
     """How many, and what happens when a source is exhausted."""
-    stratify: tuple[Stratum, ...] = ()
+    stratify: tuple[MixStratum, ...] = ()
     """Shares by field; with several, and with weights, all hold at once, as near to the natural mix as can
     be."""
-    filters: FilterSettings = FilterSettings()
+    filters: MixFilters = MixFilters()
     """What is left out."""
-    splits: SplitSettings = SplitSettings()
+    splits: MixSplits = MixSplits()
     """Splits by task."""
-    leaks: Leaks = Leaks()
+    leaks: MixLeaks = MixLeaks()
     """Benchmarks to stay clear of."""
-    shards: Shards = Shards()
+    shards: MixShards = MixShards()
     """Size of the files."""
     shuffle: bool = True
     """Rows in an order drawn by the seed; else by source and place in it."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchard_core.datasets.mix.actions import defined_in, faults, speaks
-from orchard_core.datasets.mix.filters import FAILED, Drop, FilterSettings
-from orchard_core.datasets.mix.recipe import Where
+from orchard_core.datasets.mix.filters import FAILED, Drop, MixFilters
+from orchard_core.datasets.mix.recipe import MixWhere
 from orchard_core.datasets.mix.where import outcome_of, unmet
 from orchard_core.errors import DatasetCorrupt
 from orchard_core.types.dataset import DatasetRow
@@ -27,7 +27,7 @@ class Verdict:
 class RowFilters:
     """Speaks about the rows of one source."""
 
-    def __init__(self, where: Where, filters: FilterSettings) -> None:
+    def __init__(self, where: MixWhere, filters: MixFilters) -> None:
         self._where = where
         self._filters = filters
         self._said = speaks(filters.format_errors)

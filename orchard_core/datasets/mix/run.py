@@ -47,9 +47,14 @@ Watch = Callable[[Going], None]
 
 
 def mix(
-    recipe: MixRecipe, out: str | Path, *, text: str = "", workers: int = 0, watch: Watch = lambda _: None
+    recipe: MixRecipe,
+    out: str | Path,
+    *,
+    recipe_text: str = "",
+    workers: int = 0,
+    watch: Watch = lambda _: None,
 ) -> Manifest:
-    """Make the dataset; gives its manifest.
+    """Make the dataset; gives its manifest, which keeps `recipe_text`: the recipe as its author wrote it.
 
     The same recipe on the same sources gives the same files in any process, with any number of workers (0: as
     many as there are cores, at most 4). A mix that was killed goes on when it is called again with the same
@@ -65,7 +70,7 @@ def mix(
         mix_directory(Path(out), resolved(recipe)) as directory,
     ):
         if not directory.done:
-            _make(recipe, directory, text, held, watch)
+            _make(recipe, directory, recipe_text, held, watch)
         manifest = read_manifest(directory.root)
         directory.clear()
     return manifest
@@ -86,7 +91,7 @@ def with_names(recipe: MixRecipe) -> MixRecipe:
     return recipe.model_copy(update={"sources": tuple(named_sources(recipe))})
 
 
-def _make(recipe: MixRecipe, directory: MixDirectory, text: str, held: Pool, watch: Watch) -> None:
+def _make(recipe: MixRecipe, directory: MixDirectory, recipe_text: str, held: Pool, watch: Watch) -> None:
     from orchard_core.datasets.store.writer import DatasetWriter
 
     jobs = _jobs(recipe, directory.work, keep=True)
@@ -101,7 +106,7 @@ def _make(recipe: MixRecipe, directory: MixDirectory, text: str, held: Pool, wat
         )
     with DatasetWriter(directory.root, plan=digest_of(recipe), resume=True) as writer:
         _write(writer, directory.work, recipe, plan, held, watch)
-        writer.finish(made(recipe, text, told))
+        writer.finish(made(recipe, recipe_text, told))
 
 
 def _write(

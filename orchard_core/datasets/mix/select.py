@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from orchard_core.datasets.mix.draw import drawn
 from orchard_core.datasets.mix.filters import Drop
 from orchard_core.datasets.mix.quotas import Marginal, fitted, quotas, rounded
-from orchard_core.datasets.mix.recipe import Exhausted, MixRecipe, Stratum, named_sources, shares_of
+from orchard_core.datasets.mix.recipe import MixExhausted, MixRecipe, MixStratum, named_sources, shares_of
 
 _SCHEMA = """
 CREATE TABLE cells (
@@ -90,8 +90,8 @@ def _quotas(cells: Sequence[_Cell], recipe: MixRecipe, *, total: int | None, fir
     counts = [cell.count for cell in cells]
     marginals = list(_marginals(cells, recipe, strict=first))
     exhausted = recipe.rows.exhausted
-    if exhausted is Exhausted.ALL and not first:
-        exhausted = Exhausted.WITHOUT_REPLACEMENT
+    if exhausted is MixExhausted.ALL and not first:
+        exhausted = MixExhausted.WITHOUT_REPLACEMENT
     order: dict[Hashable, int] = {}
     return quotas(
         counts,
@@ -105,7 +105,7 @@ def _quotas(cells: Sequence[_Cell], recipe: MixRecipe, *, total: int | None, fir
 
 def _marginals(cells: Sequence[_Cell], recipe: MixRecipe, *, strict: bool) -> Iterator[Marginal]:
     """What is asked of these cells. Where not `strict`, values without rows are left out of it."""
-    strict = strict and recipe.rows.exhausted is not Exhausted.WITHOUT_REPLACEMENT
+    strict = strict and recipe.rows.exhausted is not MixExhausted.WITHOUT_REPLACEMENT
     if (weights := shares_of(recipe)) is not None:
         yield _marginal("source", cells, weights, strict=strict)
     for stratum in recipe.stratify:
@@ -123,7 +123,7 @@ def _marginal(field: str, cells: Sequence[_Cell], shares: Mapping[str, float], *
     )
 
 
-def _wanted(stratum: Stratum, cells: Sequence[_Cell]) -> Mapping[str, float]:
+def _wanted(stratum: MixStratum, cells: Sequence[_Cell]) -> Mapping[str, float]:
     """Shares of the values of a field; those that are not named share the rest as they come."""
     counts: dict[str, int] = {}
     for cell in cells:

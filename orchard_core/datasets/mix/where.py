@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fnmatch import translate
 from functools import lru_cache
 
-from orchard_core.datasets.mix.recipe import Where
+from orchard_core.datasets.mix.recipe import MixWhere
 from orchard_core.types.dataset import DatasetRow
 
 UNKNOWN = "unknown"
@@ -19,7 +19,7 @@ def outcome_of(row: DatasetRow) -> str:
     return row.outcome.value if row.outcome is not None else UNKNOWN
 
 
-def unmet(row: DatasetRow, where: Where) -> str:
+def unmet(row: DatasetRow, where: MixWhere) -> str:
     """The first condition that the row does not meet, as words; empty: it meets all."""
     for name, globs, value in (
         ("harness", where.harness, row.harness),
@@ -36,7 +36,7 @@ def unmet(row: DatasetRow, where: Where) -> str:
     return _unmet_score(row.reward, where)
 
 
-def _unmet_score(score: float | None, where: Where) -> str:
+def _unmet_score(score: float | None, where: MixWhere) -> str:
     low, high = where.score_at_least, where.score_at_most
     if low is None and high is None:
         return ""

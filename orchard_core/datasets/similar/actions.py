@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from orchard_core.datasets.similar.minhash import SHORT_SHINGLE, signature
+from orchard_core.datasets.similar.minhash import SHORT_SHINGLE, near_signature
 
 
 def action_text(messages: Iterable[Mapping[str, object]]) -> str:
@@ -29,7 +29,7 @@ def action_text(messages: Iterable[Mapping[str, object]]) -> str:
 
 def action_signature(messages: Iterable[Mapping[str, object]]) -> bytes:
     """The signature by which rollouts of one task are compared, over runs of three words of their actions."""
-    return signature(action_text(messages), shingle=SHORT_SHINGLE)
+    return near_signature(action_text(messages), shingle=SHORT_SHINGLE)
 
 
 def _call(call: object) -> str:

@@ -1,4 +1,4 @@
-"""All texts at hand, in groups of near duplicates. The groups do not depend on the order of the texts."""
+"""Near duplicates among all texts at hand. What is linked does not depend on the order of the texts."""
 
 from __future__ import annotations
 
@@ -45,21 +45,6 @@ class Unions:
         return [tuple(members) for members in found.values()]
 
 
-def near_groups(
-    texts: Sequence[str], threshold: float = NEAR, *, shingle: int = SHORT_SHINGLE
-) -> list[tuple[int, ...]]:
-    """The places of the texts in groups: two are in one when a chain of near duplicates links them.
-
-    Candidates come from bands of their signatures and are compared by the exact Jaccard resemblance of their
-    sets of shingles. A text without words is a group of its own. Raises ConfigError for a threshold outside
-    (0, 1].
-    """
-    joined = Unions(len(texts))
-    for one, other in near_links(texts, threshold, shingle=shingle):
-        joined.join(one, other)
-    return joined.groups()
-
-
 def near_links(
     texts: Sequence[str],
     threshold: float = NEAR,
@@ -69,6 +54,8 @@ def near_links(
 ) -> Iterator[tuple[int, int]]:
     """Pairs of near duplicates, the smaller place first: enough of them to link every group.
 
+    Candidates come from bands of their signatures and are compared by the exact Jaccard resemblance of their
+    sets of shingles. A text without words is in no pair. Raises ConfigError for a threshold outside (0, 1].
     Texts that have the same number of 0 or more in `apart` are not compared with each other.
     """
     plan = band_plan(threshold)

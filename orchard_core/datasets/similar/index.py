@@ -104,5 +104,5 @@ def _check(signature: bytes) -> None:
     if len(signature) != SIZE:
         raise ConfigError(
             f"a signature of {len(signature)} bytes was given; they have {SIZE}",
-            hint="make signatures by `signature` of this release",
+            hint="make signatures by `near_signature` of this release",
         )

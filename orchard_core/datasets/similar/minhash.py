@@ -23,7 +23,7 @@ SHORT_SHINGLE = 3
 _BLOCK = 2048
 
 
-def signature(text: str, *, shingle: int = SHINGLE) -> bytes:
+def near_signature(text: str, *, shingle: int = SHINGLE) -> bytes:
     """128 bytes, the same for every process and platform; empty for a text without a word.
 
     Shingles are runs of `shingle` normalised words; a text of fewer words is one shingle.
@@ -45,7 +45,7 @@ def of_hashes(hashes: Words64) -> bytes:
     return (least & np.uint32(0xFF)).astype(np.uint8).tobytes()
 
 
-def resemblance(one: bytes, other: bytes) -> float:
+def near_resemblance(one: bytes, other: bytes) -> float:
     """The estimated Jaccard resemblance, 0 to 1, of what two signatures of one kind stand for."""
     if not one or not other:
         return 0.0

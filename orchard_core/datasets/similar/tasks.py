@@ -17,7 +17,7 @@ from typing import TypeAlias
 from orchard_core.datasets.similar.groups import Unions, near_links
 from orchard_core.datasets.similar.index import NEAR
 from orchard_core.datasets.similar.words import LIMIT, normal
-from orchard_core.types.dataset import DatasetRow
+from orchard_core.types.dataset import DatasetRow, task_digest
 from orchard_core.types.task import Task
 
 TaskKey: TypeAlias = tuple[str, str]
@@ -52,12 +52,11 @@ class TaskText:
 
 def task_of(row: DatasetRow) -> TaskText:
     """The task of a row; its digest is what the row's provenance tells as `task_digest`."""
-    digest = row.provenance.get("task_digest")
     return TaskText(
         taskset=row.taskset,
         task=row.task,
         text=row.task_text,
-        digest=digest if isinstance(digest, str) else "",
+        digest=task_digest(row.provenance),
     )
 
 
@@ -96,13 +95,11 @@ def told_apart(one: TaskText, other: TaskText) -> bool:
     )
 
 
-def near_tasks(
-    tasks: Iterable[TaskText], threshold: float | None = NEAR, *, templates_together: bool = False
-) -> list[tuple[TaskKey, ...]]:
+def near_tasks(tasks: Iterable[TaskText], threshold: float | None = NEAR) -> list[tuple[TaskKey, ...]]:
     """The tasks' keys in groups of the same or nearly the same task, also of one alone; by key.
 
-    Together go tasks of one digest, of one `group`, and, unless `threshold` is None, near-duplicate texts as
-    `near_groups` says, those that their set tells apart excepted. `templates_together` makes no exception.
+    Together go tasks of one digest, of one `group`, and, unless `threshold` is None, those that a chain of
+    near-duplicate texts links, but for what their set tells apart.
     """
     known = _Known(tasks)
     joined = Unions(len(known.keys))
@@ -110,7 +107,7 @@ def near_tasks(
         for members in ties.values():
             _chain(joined, members)
     if threshold is not None:
-        sayings = _sayings(known, templates_together)
+        sayings = _sayings(known)
         for saying in sayings:
             _join(joined, saying, saying)
         links = near_links([each.text for each in sayings], threshold, apart=_labels(sayings))
@@ -149,15 +146,15 @@ class _Saying:
     """Those without a digest."""
 
 
-def _sayings(known: _Known, together: bool) -> list[_Saying]:
+def _sayings(known: _Known) -> list[_Saying]:
     found: dict[tuple[str, str], _Saying] = {}
     for number, task in known.told:
         if not _WORD.search(task.text):
             continue
         name = set_name(task.taskset)
-        saying = found.setdefault(("" if together else name, task.text), _Saying(task.text, None, [], []))
+        saying = found.setdefault((name, task.text), _Saying(task.text, None, [], []))
         saying.members.append(number)
-        if together or not task.digest:
+        if not task.digest:
             saying.unknown.append(number)
         elif saying.template is None:
             saying.template = (name, template(task.text))

@@ -200,7 +200,7 @@ def test_any_process_with_any_number_of_workers_writes_the_same_bytes(
 def test_the_recipe_stands_in_the_manifest_resolved_and_as_written(tmp_path: Path) -> None:
     path = plain_source(tmp_path / "a.jsonl", 2)
     asked = recipe(path, seed=5)
-    made = mix(asked, tmp_path / "out", text="seed: 5 # as written").made
+    made = mix(asked, tmp_path / "out", recipe_text="seed: 5 # as written").made
     assert made.recipe_text == "seed: 5 # as written"
     assert made.seed == 5
     assert recipe(**{**made.recipe, "sources": made.recipe["sources"]}) == made_again(made.recipe)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard_core.datasets.mix.quotas import Marginal, fitted, quotas, rounded
-from orchard_core.datasets.mix.recipe import Exhausted
+from orchard_core.datasets.mix.recipe import MixExhausted
 from orchard_core.errors import ConfigError
 
 COUNTS = st.lists(st.integers(1, 500), min_size=1, max_size=6)
@@ -15,7 +15,7 @@ SHARE = st.floats(0.05, 1)
 
 
 def taken(
-    counts: list[int], weights: list[float], exhausted: Exhausted, total: int | None = None
+    counts: list[int], weights: list[float], exhausted: MixExhausted, total: int | None = None
 ) -> list[int]:
     """Quotas of sources that are one group each."""
     shares = [weight / sum(weights) for weight in weights]
@@ -44,7 +44,7 @@ def test_at_the_first_exhausted_source_shares_hold_and_no_row_stands_twice(
     given: tuple[list[int], list[float]],
 ) -> None:
     counts, weights = given
-    found = taken(counts, weights, Exhausted.FIRST)
+    found = taken(counts, weights, MixExhausted.FIRST)
     for number, count, weight in zip(found, counts, weights, strict=True):
         assert number <= count
         assert abs(number - sum(found) * weight / sum(weights)) < 1 + 1e-6
@@ -56,7 +56,7 @@ def test_repeating_uses_every_row_or_stops_at_the_bound_of_repeats(
     given: tuple[list[int], list[float]],
 ) -> None:
     counts, weights = given
-    found = taken(counts, weights, Exhausted.ALL)
+    found = taken(counts, weights, MixExhausted.ALL)
     assert all(number <= 3 * count for number, count in zip(found, counts, strict=True))
     every = all(number >= count for number, count in zip(found, counts, strict=True))
     bound = any(number >= 3 * count - 1 for number, count in zip(found, counts, strict=True))
@@ -70,7 +70,7 @@ def test_going_on_takes_each_row_once_until_all_are_used(
     given: tuple[list[int], list[float]], total: int | None
 ) -> None:
     counts, weights = given
-    found = taken(counts, weights, Exhausted.WITHOUT_REPLACEMENT, total)
+    found = taken(counts, weights, MixExhausted.WITHOUT_REPLACEMENT, total)
     assert all(number <= count for number, count in zip(found, counts, strict=True))
     assert sum(found) == (sum(counts) if total is None else min(total, sum(counts)))
 
@@ -99,7 +99,7 @@ def test_weights_and_strata_hold_at_once(
             found = sum(part for part, cell in zip(shares, cells, strict=True) if cell[place] == label)
             assert found == pytest.approx(share, abs=1e-5)
     sides = [cell[0] for cell in cells]
-    numbers = quotas(counts, shares, sides, total=None, exhausted=Exhausted.FIRST, copies=1)
+    numbers = quotas(counts, shares, sides, total=None, exhausted=MixExhausted.FIRST, copies=1)
     assert all(number <= count for number, count in zip(numbers, counts, strict=True))
     total = sum(numbers)
     for label, share in asked[0].shares.items():
@@ -112,7 +112,8 @@ def test_weights_and_strata_hold_at_once(
 
 def test_without_anything_asked_rows_are_taken_as_they_come() -> None:
     assert fitted([30, 10], []) == [0.75, 0.25]
-    assert quotas([30, 10], [0.75, 0.25], [0, 1], total=None, exhausted=Exhausted.FIRST, copies=1) == [30, 10]
+    taken = quotas([30, 10], [0.75, 0.25], [0, 1], total=None, exhausted=MixExhausted.FIRST, copies=1)
+    assert taken == [30, 10]
 
 
 def test_shares_that_contradict_each_other_are_refused() -> None:

@@ -8,6 +8,21 @@ from pathlib import Path
 import pytest
 import yaml
 
+from orchard_core import (
+    ConfigError,
+    MixExhausted,
+    MixFilters,
+    MixLeaks,
+    MixRecipe,
+    MixRows,
+    MixShards,
+    MixSource,
+    MixSplits,
+    MixStratum,
+    MixWhere,
+    NearDuplicates,
+    read_mix_recipe,
+)
 from orchard_core.cli.exits import Exit
 from tests.cli.conftest import Orchard, command
 from tests.datasets.mix.making import ids, line, plain_source, source
@@ -107,3 +122,33 @@ def test_a_mistake_in_a_command_is_named(orchard: Orchard, args: tuple[str, ...]
     done = orchard("data", "mix", *args)
     assert done.returncode == Exit.USAGE
     assert said in done.stderr.replace("\n", " ")
+
+
+WHOLE = """
+sources: [{path: one.jsonl, where: {harness: react}}]
+rows: {total: 3, exhausted: all_exhausted}
+stratify: [{by: outcome}]
+filters: {near_duplicates: {threshold: 0.8}}
+splits: {shares: {train: 0.9, test: 0.1}}
+leaks: {against: [bench.txt]}
+shards: {rows: 100}
+"""
+
+
+def test_a_recipe_file_and_one_made_of_its_parts_are_the_same(tmp_path: Path) -> None:
+    made = MixRecipe(
+        sources=(MixSource(path="one.jsonl", where=MixWhere(harness=("react",))),),
+        rows=MixRows(total=3, exhausted=MixExhausted.ALL),
+        stratify=(MixStratum(by="outcome"),),
+        filters=MixFilters(near_duplicates=NearDuplicates(threshold=0.8)),
+        splits=MixSplits(shares={"train": 0.9, "test": 0.1}),
+        leaks=MixLeaks(against=("bench.txt",)),
+        shards=MixShards(rows=100),
+    )
+    assert read_mix_recipe(tmp_path / written(tmp_path, WHOLE)) == made
+
+
+def test_a_mistake_in_a_recipe_file_that_python_reads_is_named(tmp_path: Path) -> None:
+    path = tmp_path / written(tmp_path, "sources: [{path: one.jsonl}]\nsead: 3\n")
+    with pytest.raises(ConfigError, match=r"mix.yaml: unknown field 'sead'; did you mean 'seed'\?"):
+        read_mix_recipe(path)

@@ -9,37 +9,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchard_core import ConfigError, NearIndex, signature
+from orchard_core import ConfigError, NearIndex, near_signature
 from orchard_core.datasets.similar.actions import action_signature, action_text
-from orchard_core.datasets.similar.groups import near_groups
+from orchard_core.datasets.similar.groups import Unions, near_links
 from orchard_core.datasets.similar.index import SCANNED
 
 from .test_signatures import alike, prose
 
 
 def signed(random: Random) -> bytes:
-    return signature(" ".join(prose(random, 300)))
+    return near_signature(" ".join(prose(random, 300)))
 
 
 def test_the_first_of_near_duplicates_is_named_and_only_it_is_held() -> None:
     one, other = alike(Random(1), 2000, 0.95)
     index: NearIndex[str] = NearIndex(0.8)
-    assert index.add("first", signature(one)) is None
-    assert index.add("second", signature(other)) == "first"
-    assert index.add("third", signature(other)) == "first"
+    assert index.add("first", near_signature(one)) is None
+    assert index.add("second", near_signature(other)) == "first"
+    assert index.add("third", near_signature(other)) == "first"
     assert len(index) == 1
 
 
 def test_a_text_below_the_threshold_is_its_own() -> None:
     one, other = alike(Random(1), 2000, 0.5)
     index: NearIndex[int] = NearIndex(0.8)
-    assert index.add(1, signature(one)) is None
-    assert index.add(2, signature(other)) is None
+    assert index.add(1, near_signature(one)) is None
+    assert index.add(2, near_signature(other)) is None
 
 
 def test_only_texts_of_one_scope_are_compared() -> None:
     index: NearIndex[str] = NearIndex()
-    same = signature("the same actions in two tasks")
+    same = near_signature("the same actions in two tasks")
     assert index.add("a", same, scope="task-1") is None
     assert index.add("b", same, scope="task-2") is None
     assert index.add("c", same, scope="task-2") == "b"
@@ -47,16 +47,16 @@ def test_only_texts_of_one_scope_are_compared() -> None:
 
 def test_looking_holds_nothing() -> None:
     index: NearIndex[str] = NearIndex()
-    assert index.find(signature("words")) is None
-    index.add("a", signature("words"))
-    assert index.find(signature("words")) == "a"
+    assert index.find(near_signature("words")) is None
+    index.add("a", near_signature("words"))
+    assert index.find(near_signature("words")) == "a"
     assert len(index) == 1
 
 
 def test_texts_without_words_are_never_duplicates() -> None:
     index: NearIndex[str] = NearIndex()
-    assert index.add("a", signature("")) is None
-    assert index.add("b", signature("")) is None
+    assert index.add("a", near_signature("")) is None
+    assert index.add("b", near_signature("")) is None
 
 
 def test_a_scope_too_large_to_scan_still_finds_its_first_and_its_last() -> None:
@@ -73,14 +73,22 @@ def test_a_large_scope_finds_nearly_all_that_a_scan_finds() -> None:
     index: NearIndex[int] = NearIndex(0.8)
     pairs = [alike(random, 400, 0.9) for _ in range(SCANNED + 100)]
     for number, (one, _) in enumerate(pairs):
-        index.add(number, signature(one))
-    found = sum(index.find(signature(other)) == number for number, (_, other) in enumerate(pairs))
+        index.add(number, near_signature(one))
+    found = sum(index.find(near_signature(other)) == number for number, (_, other) in enumerate(pairs))
     assert found > 0.95 * len(pairs)
 
 
 def test_a_signature_of_another_kind_is_refused() -> None:
     with pytest.raises(ConfigError, match="4 bytes"):
         NearIndex[str]().add("a", b"four")
+
+
+def near_groups(texts: list[str], threshold: float) -> list[tuple[int, ...]]:
+    """The places of the texts in the groups that the links make."""
+    joined = Unions(len(texts))
+    for one, other in near_links(texts, threshold):
+        joined.join(one, other)
+    return joined.groups()
 
 
 def test_groups_are_linked_by_chains() -> None:

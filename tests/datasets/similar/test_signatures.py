@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchard_core.datasets.similar.bands import band_plan
-from orchard_core.datasets.similar.minhash import of_hashes, resemblance, signature
+from orchard_core.datasets.similar.minhash import near_resemblance, near_signature, of_hashes
 from orchard_core.datasets.similar.words import LIMIT, normal, runs, split
 from orchard_core.errors import ConfigError
 
@@ -78,14 +78,14 @@ def test_of_a_huge_text_both_ends_are_seen() -> None:
 
 
 def test_a_signature_is_the_same_on_every_day_and_machine() -> None:
-    assert signature(TEXT).hex()[:32] == SIGNED
+    assert near_signature(TEXT).hex()[:32] == SIGNED
 
 
 SIGNED = "a048e582987cc563fd2ac5630135cde6"
 
 
 def test_a_signature_does_not_depend_on_the_process() -> None:
-    code = f"from orchard_core import signature; print(signature({TEXT!r}).hex())"
+    code = f"from orchard_core import near_signature; print(near_signature({TEXT!r}).hex())"
     said = {
         subprocess.run(
             [sys.executable, "-c", code],
@@ -96,7 +96,7 @@ def test_a_signature_does_not_depend_on_the_process() -> None:
         ).stdout.strip()
         for seed in ("1", "2")
     }
-    assert said == {signature(TEXT).hex()}
+    assert said == {near_signature(TEXT).hex()}
 
 
 def test_the_order_and_repeats_of_shingles_do_not_count() -> None:
@@ -110,7 +110,7 @@ def test_the_estimate_is_right_on_average_and_seldom_far_off(share: float) -> No
     found = []
     for _ in range(25):
         one, other = alike(random, 6000, share)
-        found.append(resemblance(signature(one), signature(other)))
+        found.append(near_resemblance(near_signature(one), near_signature(other)))
     assert statistics.mean(found) == pytest.approx(share, abs=0.03)
     assert max(abs(each - share) for each in found) < 0.16
 
@@ -118,12 +118,12 @@ def test_the_estimate_is_right_on_average_and_seldom_far_off(share: float) -> No
 def test_texts_of_nothing_in_common_resemble_nothing() -> None:
     random = Random(1)
     one, other = " ".join(prose(random, 5000)), " ".join(prose(Random(2), 5000))
-    assert resemblance(signature(one), signature(other)) < 0.05
+    assert near_resemblance(near_signature(one), near_signature(other)) < 0.05
 
 
 def test_what_has_no_words_resembles_nothing_not_even_itself() -> None:
-    assert signature("...") == b""
-    assert resemblance(signature(""), signature("")) == 0.0
+    assert near_signature("...") == b""
+    assert near_resemblance(near_signature(""), near_signature("")) == 0.0
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.8, 0.9, 0.99, 1.0])

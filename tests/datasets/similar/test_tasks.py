@@ -15,8 +15,8 @@ def task(name: str, text: str = BOOK, *, taskset: str = "web", digest: str = "",
     return TaskText(taskset=taskset, task=name, text=text, digest=digest, group=group)
 
 
-def groups(*tasks: TaskText, near: float | None = 0.8, together: bool = False) -> set[frozenset[str]]:
-    found = near_tasks(tasks, near, templates_together=together)
+def groups(*tasks: TaskText, near: float | None = 0.8) -> set[frozenset[str]]:
+    found = near_tasks(tasks, near)
     return {frozenset(name for _, name in group) for group in found}
 
 
@@ -43,7 +43,6 @@ def test_other_files_make_another_task_where_the_set_says_so() -> None:
     assert groups(task("a", digest="1"), task("b", digest="2")) == each("a", "b")
     assert groups(task("a", digest="1"), task("b")) == both("a", "b"), "one digest says nothing"
     assert groups(task("a", digest="1"), task("b", digest="2", taskset="other")) == both("a", "b")
-    assert groups(task("a", digest="1"), task("b", digest="2"), together=True) == both("a", "b")
 
 
 def test_other_values_in_the_same_words_are_told_apart_and_other_words_are_not() -> None:
