@@ -16,8 +16,15 @@ def wrong(cause: ValidationError, kind: type[BaseModel], *, noun: str, of: str =
     `noun` is what the user calls a field, `of` what it is a field of, such as ` of harness react`.
     """
     items = cause.errors(include_url=False, include_input=False)
+    places = [item["loc"] for item in items]
+    items = [item for item in items if item["type"] != "too_short" or not _within(item["loc"], places)]
     items.sort(key=lambda item: item["type"] != "extra_forbidden")
     return "; ".join(_told(item["type"], item["loc"], item["msg"], kind, noun, of) for item in items)
+
+
+def _within(place: tuple[int | str, ...], places: Sequence[tuple[int | str, ...]]) -> bool:
+    """An entry is wrong: the list is short for want of it, which is nothing to tell."""
+    return any(len(other) > len(place) and other[: len(place)] == place for other in places)
 
 
 def _told(
@@ -30,7 +37,12 @@ def _told(
         close = get_close_matches(str(place[-1]), _fields(kind, place[:-1]), n=1)
         right = ".".join(str(part) for part in (*place[:-1], *close))
         return f"unknown {noun} {name!r}{of}" + (f"; did you mean {right!r}?" if close else "")
-    said = message.removeprefix("Value error, ")
+    if fault == "model_type":
+        names = ", ".join(_fields(kind, place)[:3])
+        return f"{noun} {name!r}{of} should be a mapping of fields" + (f", such as {names}" if names else "")
+    if fault == "too_short":
+        return f"{noun} {name!r}{of} has too few entries"
+    said = message.removeprefix("Value error, ").replace("a valid tuple", "a list")
     if said.startswith("Input should "):
         return f"{noun} {name!r}{of} {said.removeprefix('Input ')}"
     return f"{name}: {said}" if name else said
