@@ -50,7 +50,8 @@ def test_help_names_every_command_in_its_section(orchard: Orchard) -> None:
     done = orchard("--help")
     assert done.returncode == Exit.OK
     assert re.search(r"Run:\n  demo .*\n  run .*\n  matrix .*\n  doctor .*\n  regrade ", done.stdout)
-    assert re.search(r"Look at results:\n  show .*\n  samples .*\n  report .*\n  runs ", done.stdout)
+    looked_at = r"Look at results:\n  show .*\n  samples .*\n  report .*\n  view .*\n  runs "
+    assert re.search(looked_at, done.stdout)
 
 
 @pytest.mark.parametrize("group", [(), ("data",), ("runs",)])

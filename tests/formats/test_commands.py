@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from orchard_core import load_format, open_dataset, read_rows
+from orchard_core import DatasetWriter, ShardLimits, load_format, open_dataset, read_rows
+from orchard_core.cli.data.chosen import Chosen
+from orchard_core.cli.data.moving import plan_of
+from orchard_core.datasets.reading import find_source
 from orchard_core.testing.suites.format_rows import chat, plain_rows, row
 from tests.cli.conftest import ARGV, Completed, Orchard, command, environment
 
@@ -177,6 +180,25 @@ def test_a_killed_import_is_gone_on_with(many: Path, number: int) -> None:
     done = command(where)("data", "import", many.name, "--out", "ds", "--json")
     assert done.returncode == 0, done.stderr
     assert [item.id for item in open_dataset(where / "ds")] == [f"row-{n}" for n in range(12_000)]
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_an_import_does_not_go_on_with_a_file_that_was_written_to_since(
+    orchard: Orchard, tmp_path: Path, written: bool
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    chosen = Chosen.of((), min_reward=None, limit=None, threads="main")
+    limits = ShardLimits(group_rows=1, shard_rows=1)
+    begun = DatasetWriter(tmp_path / "ds", plan=plan_of(find_source(rows), {}, None, chosen), limits=limits)
+    begun.write(next(iter(read_rows(rows))))
+    begun.close()
+    if written:
+        rows.write_bytes(rows.read_bytes().replace(b"row-0", b"row-9"))
+    done = orchard("data", "import", "rows.jsonl", "--out", "ds", "--json")
+    if written:
+        assert (done.returncode, "recipe or other sources" in done.stderr) == (2, True)
+    else:
+        assert json.loads(done.stdout)["resumed"] == 1
 
 
 def test_two_at_once_do_not_write_over_each_other(many: Path) -> None:

@@ -77,7 +77,7 @@ def import_rows(
     source = find_source(path, format=format)
     must_lie_apart(out, path)
     settings = key_values(options, "--option")
-    plan = _plan(source, settings, split, chosen)
+    plan = plan_of(source, settings, split, chosen)
     reader = load_format(format or source.format, **settings) if source.format else None
     read = _Counted(_read(source, reader, chosen))
     rows = chosen.rows(_with_split(read, split))
@@ -138,10 +138,11 @@ def _write(writer: DatasetWriter, rows: Iterable[DatasetRow]) -> tuple[int, int]
     return count, before
 
 
-def _plan(source: Source, settings: Mapping[str, Any], split: str | None, chosen: Chosen) -> str:
-    """What decides which rows come in which order, as a digest."""
+def plan_of(source: Source, settings: Mapping[str, Any], split: str | None, chosen: Chosen) -> str:
+    """What decides which rows come in which order, as a digest: files that were written to since are others,
+    also where their size is the same."""
     files = [source.path] if source.path.is_file() else sorted(source.path.rglob("*"))
-    told = {
+    decides = {
         "format": source.format,
         "options": settings,
         "split": split,
@@ -151,12 +152,12 @@ def _plan(source: Source, settings: Mapping[str, Any], split: str | None, chosen
             chosen.limit,
         ],
         "files": [
-            [str(file.relative_to(source.path.parent)), file.stat().st_size]
+            [str(file.relative_to(source.path.parent)), told.st_size, told.st_mtime_ns]
             for file in files
-            if file.is_file()
+            if file.is_file() and (told := file.stat())
         ],
     }
-    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(decides, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def _say(told: dict[str, Any], text: str, *, as_json: bool) -> None:
