@@ -182,8 +182,8 @@ def _common(rollout: Rollout) -> dict[str, Any]:
 
 
 def _provenance(rollout: Rollout, run: str) -> dict[str, JsonValue]:
-    """The run, versions, digests and when."""
-    told = rollout.provenance
+    """The run, versions, digests and when, and why the harness stopped, where it says."""
+    told, result = rollout.provenance, rollout.result
     return {
         **({"run": storable(run)} if run else {}),
         "orchard": told.orchard,
@@ -198,6 +198,7 @@ def _provenance(rollout: Rollout, run: str) -> dict[str, JsonValue]:
         "plugins": dict(told.plugins),
         "started_at": rollout.started_at,
         "finished_at": rollout.finished_at,
+        **({"stop": result.stop.value} if result is not None else {}),
     }
 
 

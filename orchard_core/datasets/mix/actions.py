@@ -63,30 +63,45 @@ class Faults(NamedTuple):
     undefined: str = ""
     """The first call of a tool that is not defined."""
     unparsable: str = ""
-    """The first answer that could not be acted on."""
+    """The first call that no one can read, or the first trained answer that could not be acted on."""
 
 
 Said = Callable[[object], object]
 """Whether the content of a message is what a harness says that could not act on an answer."""
 
 
-def faults(messages: Sequence[Message], names: frozenset[str], said: Said | None) -> Faults:
-    """Look at each message once. `names` are the defined tools; `said` is None where nobody
-    asks for it."""
+def faults(
+    messages: Sequence[Message], mask: Sequence[int], names: frozenset[str], said: Said | None
+) -> Faults:
+    """Look at each message once. `names` are the defined tools; `said` is None where nobody asks for it."""
     undefined = unparsable = ""
-    after_answer = False
+    answer = -1
     for place, message in enumerate(messages):
         if message.get("role") == "assistant":
-            after_answer = True
+            answer = place
             calls = message.get("tool_calls")
             for name, arguments in map(_call, calls) if isinstance(calls, list) else ():
                 if name not in names and not undefined:
                     undefined = f"message {place} calls {name!r}, which its tools do not define"
                 if not unparsable and not is_object(arguments):
                     unparsable = f"message {place}: the arguments of {name!r} are no JSON object"
-        elif after_answer and not unparsable and said is not None and said(message.get("content")):
+        elif (
+            answer >= 0 and mask[answer] and not unparsable and said is not None
+            and said(message.get("content")) and _replies(messages, place, answer)
+        ):  # fmt: skip
             unparsable = f"message {place}: the harness could not act on the answer before it"
     return Faults(undefined, unparsable)
+
+
+def _replies(messages: Sequence[Message], place: int, answer: int) -> bool:
+    """Whether a message is about the answer before it. One that comes when the answer, or each of its calls,
+    has its reply is about another, which the harness gave up and left out."""
+    calls = messages[answer].get("tool_calls")
+    calls = calls if isinstance(calls, list) else []
+    told = messages[place].get("tool_call_id")
+    if told is not None and any(isinstance(call, dict) and call.get("id") == told for call in calls):
+        return True
+    return place - answer <= max(1, len(calls))
 
 
 def _call(call: object) -> tuple[str, object]:

@@ -54,7 +54,8 @@ class Drop(StrEnum):
     UNDEFINED_TOOLS = "undefined_tools"
     """An answer calls a tool that the row's own tool list does not define."""
     UNPARSABLE = "unparsable"
-    """An answer's call has arguments that are no JSON object, or the harness could not act on an answer."""
+    """An answer's call has arguments that are no JSON object, or the harness could not act on an answer that
+    is trained."""
     LEAKS = "leaks"
     """Its task stands in a benchmark that is to stay unseen."""
     UNCREDITED = "uncredited"
@@ -90,10 +91,10 @@ class MixFilters(Record):
     """Drop rows with a call to a tool that their own tool list does not define."""
     unparsable: bool = True
     """Drop rows with a call whose arguments are not the text of a JSON object (no text at all counts as an
-    empty one), or with an answer that the harness said it could not act on (see `format_errors`)."""
+    empty one), or with a trained answer that the harness said it could not act on (see `format_errors`)."""
     format_errors: tuple[str, ...] = FORMAT_ERRORS
-    """Such words, as globs of the first 500 characters of a message (blanks around it aside) between an
-    answer and the next one; part of `unparsable`. Empty: only the calls' arguments are looked at."""
+    """Such words, as globs of the first 500 characters of a message (blanks around it aside) that replies to
+    an answer; part of `unparsable`. Empty: only the calls' arguments are looked at."""
     untrained: bool = True
     """Drop rows none of whose messages is trained on."""
     exact_duplicates: bool = True

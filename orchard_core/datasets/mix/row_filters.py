@@ -12,6 +12,8 @@ from orchard_core.datasets.mix.recipe import MixWhere
 from orchard_core.datasets.mix.where import outcome_of, unmet
 from orchard_core.errors import DatasetCorrupt
 from orchard_core.types.dataset import DatasetRow
+from orchard_core.types.harness import StopReason
+from orchard_core.types.sample import SampleLabel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +57,22 @@ class RowFilters:
                 f"has {len(row.mask)} entries for {len(messages)} messages", path=row.id, field="mask"
             )
         names = defined_in(row.tools)
-        found = faults([*messages, *_said_after(row)], names, self._said)
+        found = faults(messages, row.mask, names, self._said)
         if self._filters.undefined_tools and found.undefined:
             return Verdict(drop=Drop.UNDEFINED_TOOLS, why=found.undefined)
-        if self._filters.unparsable and found.unparsable:
-            return Verdict(drop=Drop.UNPARSABLE, why=found.unparsable)
+        if self._filters.unparsable and (why := found.unparsable or self._end(row)):
+            return Verdict(drop=Drop.UNPARSABLE, why=why)
         return None
+
+    def _end(self, row: DatasetRow) -> str:
+        """What stands beside the messages and is wrong with the row's last answer, where that is trained."""
+        if self._said is None or not row.mask or not row.mask[-1]:
+            return ""
+        if row.label is SampleLabel.MAIN and row.provenance.get("stop") == StopReason.MALFORMED:
+            return "the harness ended at its last answer, the last of several that it could not act on"
+        if any(self._said(message.get("content")) for message in _said_after(row)):
+            return "the harness could not act on its last answer"
+        return ""
 
     def untrained(self, row: DatasetRow) -> Verdict | None:
         """The same of its mask, once credit was put on it."""

@@ -65,6 +65,56 @@ def test_an_answer_the_harness_could_not_act_on_is_unparsable(tmp_path: Path, sa
     assert dry_mix(recipe(path, filters={"format_errors": []})).rows == 1
 
 
+def test_words_drop_the_row_that_trains_the_answer_they_are_about(tmp_path: Path) -> None:
+    said = {"role": "user", "content": SAID[3]}
+    user, answer, result, last = talk("x")
+    two = {**answer, "tool_calls": [call(), {**call(), "id": "call-2"}]}
+    second = {"role": "tool", "content": SAID[5], "tool_call_id": "call-2"}
+    plain = {"role": "assistant", "content": "I look."}
+    aside = {"role": "user", "content": "Go on."}
+    cases = {
+        "the reply": ([user, answer, said, last], [0, 1, 0, 1], False),
+        "of an untrained answer": ([user, answer, said, last], [0, 0, 0, 1], True),
+        "after the result: of an answer that is not here": (
+            [user, answer, result, said, last], [0, 1, 0, 0, 1], True,
+        ),
+        "the second result": ([user, two, result, second, last], [0, 1, 0, 0, 1], False),
+        "the second result, late": ([user, two, result, aside, second, last], [0, 1, 0, 0, 0, 1], False),
+        "the reply to text": ([user, plain, said, last], [0, 1, 0, 1], False),
+        "after the reply to text": ([user, plain, aside, said, last], [0, 1, 0, 0, 1], True),
+        "before all answers": ([user, said, answer, result, last], [0, 0, 1, 0, 1], True),
+    }  # fmt: skip
+    for name, (messages, mask, stays) in cases.items():
+        path = source(tmp_path / "a.jsonl", [line("a", messages, mask=mask)])
+        assert dry_mix(recipe(path)).rows == stays, name
+
+
+@pytest.mark.parametrize(
+    ("facts", "stays"),
+    [
+        ({"metadata": {"sent_instead": [{"role": "user", "content": SAID[3]}]}}, False),
+        ({"metadata": {"last_observations": [{"role": "tool", "content": SAID[5]}]}}, False),
+        ({"metadata": {"last_observations": [{"role": "tool", "content": "a.txt"}]}}, True),
+        ({"metadata": {"sent_instead": [{"role": "user", "content": SAID[3]}]}, "mask": [0, 1, 0, 0]}, True),
+        ({"provenance": {"stop": "malformed"}}, False),
+        ({"provenance": {"stop": "malformed"}, "mask": [0, 1, 0, 0]}, True),
+        ({"provenance": {"stop": "malformed"}, "label": "fork"}, True),
+        ({"provenance": {"stop": "turn_limit"}}, True),
+    ],
+)
+def test_a_last_answer_that_was_given_up_is_told_beside_the_messages(
+    tmp_path: Path, facts: dict[str, Any], stays: bool
+) -> None:
+    path = source(tmp_path / "a.jsonl", [line("a", **facts)])
+    assert dry_mix(recipe(path)).rows == stays
+    assert dry_mix(recipe(path, filters={"format_errors": []})).rows == 1
+
+
+def test_a_call_that_no_one_can_read_drops_its_row_trained_or_not(tmp_path: Path) -> None:
+    path = source(tmp_path / "a.jsonl", [line("a", talk("x", call(arguments="{")), mask=[0, 0, 0, 1])])
+    assert dict(dry_mix(recipe(path)).sources[0].dropped) == {"unparsable": 1}
+
+
 @pytest.mark.parametrize("said", ["Tool 'x' said: fine", "A Format error: <error>", "There is no tool here."])
 def test_output_that_only_resembles_such_words_is_not(tmp_path: Path, said: str) -> None:
     assert dry_mix(recipe(source(tmp_path / "a.jsonl", [line("a", talk("x", told=said))]))).rows == 1
