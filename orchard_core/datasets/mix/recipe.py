@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from math import isfinite
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -146,6 +147,8 @@ class MixSplits(Record):
                 raise ValueError(f"{name!r} names no split: letters, digits and underscores only")
         if not shares:
             raise ValueError("name at least one split")
+        if not isfinite(sum(shares.values())):
+            raise ValueError("the shares are too large to be added up")
         return shares
 
 
@@ -193,6 +196,8 @@ class MixRecipe(Record):
         weights = [source.weight for source in self.sources if source.weight is not None]
         if len(weights) == len(self.sources) and not sum(weights):
             raise ValueError("every source has weight 0")
+        if not isfinite(sum(weights)):
+            raise ValueError("the weights are too large to be added up")
         fields = [stratum.by for stratum in self.stratify]
         if len(set(fields)) < len(fields):
             raise ValueError("stratify names a field twice")

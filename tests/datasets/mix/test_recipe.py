@@ -63,6 +63,14 @@ def written(tmp_path: Path, text: str) -> str:
         ("sources: [{path: one.jsonl, weight: -1}]\n", "greater than or equal to 0"),
         ("seed: 1\nseed: 2\n", "names 'seed' (line 2) twice"),
         ("sources: [{path: one.jsonl, weight: 0}]\n", "every source has weight 0"),
+        (
+            "sources: [{path: one.jsonl, weight: 1.0e+308}, {path: two.jsonl, weight: 1.0e+308}]\n",
+            "the weights are too large to be added up",
+        ),
+        (
+            "sources: [{path: one.jsonl}]\nsplits: {shares: {a: 1.0e+308, b: 1.0e+308}}\n",
+            "the shares are too large to be added up",
+        ),
     ],
 )
 def test_a_mistake_in_a_recipe_is_named(tmp_path: Path, orchard: Orchard, text: str, said: str) -> None:
