@@ -50,7 +50,8 @@ def dry_lines(told: MixOutcome) -> Iterator[str]:
 def made_lines(manifest: Manifest, root: Path) -> Iterator[str]:
     """Splits and the place."""
     for name, totals in manifest.splits.items():
-        yield f"{name}: {totals.rows:,} rows, {totals.trained_turns:,} trained turns, {totals.tokens:,} tokens"
+        counts = f"{totals.rows:,} rows, {totals.trained_turns:,} trained turns, {totals.tokens:,} tokens"
+        yield f"{name}: {counts}"
     yield from (f"note: {clean_line(note, 500)}" for note in manifest.made.notes)
     files = f"{len(manifest.shards)} file{'' if len(manifest.shards) == 1 else 's'}"
     yield f"wrote {manifest.rows:,} rows in {files} to {clean_line(str(root), 500)}"
