@@ -40,7 +40,8 @@ def typing(inside: Sandbox, tmp_path: Path) -> None:
     shell.type("read -r word; echo got-$word")
     shell.type("ping")
     shown(shell, "got-ping")
-    shell.type("sleep 300")
+    shell.type("echo be''gun; sleep 300")
+    shown(shell, "begun")  # bash that is still reading the line would lose what it has read
     shell.type("C-c")
     shell.type("echo after-$?")
     shown(shell, "after-130")

@@ -86,6 +86,10 @@ async def test_one_sandbox_cannot_see_the_files_of_another(provider: LocalProvid
         assert not (await two.exec(["ls", str(state)])).ok
 
 
+_ONE_AFTER_ANOTHER = pytest.mark.xdist_group("files-below-usr")
+"""A sandbox that starts while another worker takes its files away could not cover them."""
+
+
 @pytest.fixture
 def hidden_mark() -> Iterator[str]:
     """Files below /usr that not everybody may read, as an operator's own programs leave them."""
@@ -105,6 +109,7 @@ def hidden_mark() -> Iterator[str]:
     private_paths.cache_clear()
 
 
+@_ONE_AFTER_ANOTHER
 async def test_a_root_driver_shows_nothing_of_usr_that_others_may_not_read(
     provider: LocalProvider, hidden_mark: str
 ) -> None:
@@ -121,6 +126,7 @@ async def test_a_root_driver_shows_nothing_of_usr_that_others_may_not_read(
     assert Path(top, "owner").read_text() == hidden_mark
 
 
+@_ONE_AFTER_ANOTHER
 async def test_without_overlays_the_same_files_are_covered(
     provider: LocalProvider, hidden_mark: str, tmp_path: Path
 ) -> None:
