@@ -50,16 +50,19 @@ class Layer:
         return [*lower, *veil, "--overlay", str(self.upper), str(self.work), self.target]
 
     def _masks(self) -> list[str]:
-        """The veil where there is no overlay."""
-        if self.veil is None:
+        """The veil where there is no overlay, without what has gone since it was found."""
+        if self.veil is None or self.lower is None:
             return []
-        files = [
-            word for name in self.veil.files for word in ("--ro-bind", "/dev/null", f"{self.target}/{name}")
-        ]
-        for name in self.veil.directories:
+        words: list[str] = []
+        for name in filter(self._is_there, self.veil.files):
+            words += ["--ro-bind", "/dev/null", f"{self.target}/{name}"]
+        for name in filter(self._is_there, self.veil.directories):
             path = f"{self.target}/{name}"
-            files += ["--perms", "0000", "--tmpfs", path, "--remount-ro", path]
-        return files
+            words += ["--perms", "0000", "--tmpfs", path, "--remount-ro", path]
+        return words
+
+    def _is_there(self, name: str) -> bool:
+        return self.lower is not None and os.path.lexists(self.lower / name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

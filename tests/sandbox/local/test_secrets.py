@@ -137,6 +137,11 @@ async def test_without_overlays_the_same_files_are_covered(
     async with await provider.create(SandboxSpec()) as sandbox:
         found = await sandbox.exec(["grep", "-rlaF", hidden_mark, "/usr/local/share"])
         assert found.stdout_text.split() == [f"/usr/local/share/{hidden_mark}/shown"]
+    Path("/usr/local/share", hidden_mark, "group").unlink()
+    async with await provider.create(SandboxSpec()) as sandbox:
+        assert (await sandbox.exec(["ls", f"/usr/local/share/{hidden_mark}"])).stdout_text.split() == [
+            "closed", "owner", "runnable", "shown",
+        ]  # fmt: skip
 
 
 def test_the_search_for_closed_files_takes_links_as_open_and_looks_into_no_closed_directory(
