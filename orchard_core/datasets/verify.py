@@ -10,6 +10,7 @@ from typing import Any
 
 from orchard_core.datasets.leaks.check import LeakCheck
 from orchard_core.datasets.leaks.report import Leak
+from orchard_core.datasets.similar.index import NEAR
 from orchard_core.datasets.similar.tasks import TaskKey, TaskText, task_of
 from orchard_core.datasets.store.facts import READ, RowFacts, unpack_facts
 from orchard_core.datasets.store.file import ShardReader
@@ -227,7 +228,7 @@ class Verifier:
                     )
 
     def _together(self, manifest: Manifest) -> None:
-        for fault in self._tasks.faults():
+        for fault in self._tasks.faults(near=_near_asked(manifest)):
             self._say(MANIFEST_NAME, None, "splits", fault)
         twice = self._ids.twice()
         if not twice:
@@ -255,3 +256,10 @@ def _leaked(leak: Leak) -> str:
 def _bare(error: DatasetCorrupt) -> str:
     """The message without the place, which the fault tells."""
     return error.message.partition(": ")[2] if error.message.startswith(error.path) else error.message
+
+
+def _near_asked(manifest: Manifest) -> float | None:
+    """How alike the recipe held tasks to be nearly equal; what every mix does where it says nothing."""
+    splits = manifest.made.recipe.get("splits")
+    asked = splits.get("similar_tasks", NEAR) if isinstance(splits, dict) else NEAR
+    return asked if asked is None or (isinstance(asked, float) and 0 < asked <= 1) else NEAR

@@ -48,12 +48,12 @@ class TaskPlaces:
             self._splits[task.key].setdefault(split, row)
             self._tasks.setdefault(task.key, task)
 
-    def faults(self) -> Iterator[str]:
-        """A sentence for each task, and each group of nearly equal tasks, that stands in two splits."""
+    def faults(self, *, near: float | None) -> Iterator[str]:
+        """A sentence for each task, and each group of tasks at least so alike, that stands in two splits."""
         for key, splits in self._splits.items():
             if len(splits) > 1:
                 yield f"the task {_name(key)} stands in {_list(splits)}"
-        for group in near_tasks(self._tasks.values()) if self._several() else ():
+        for group in near_tasks(self._tasks.values(), near) if self._several() else ():
             splits = {split: row for key in group for split, row in self._splits[key].items()}
             if len(splits) > 1 and all(len(self._splits[key]) == 1 for key in group):
                 names = ", ".join(_name(key) for key in group[:4])

@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
-from orchard_core import AnswerSpan, DatasetNotFound, DatasetRow, RecordedTokens
+from orchard_core import AnswerSpan, DatasetNotFound, DatasetRow, DatasetWriter, RecordedTokens
 from orchard_core.datasets.leaks.benchmark import Benchmark
 from orchard_core.datasets.leaks.check import LeakCheck
 from orchard_core.datasets.similar.tasks import TaskText
+from orchard_core.datasets.store.manifest import Made
 from orchard_core.datasets.verify import Verified, Verifier
 from orchard_core.datasets.verify_row import row_faults
 
@@ -103,6 +104,17 @@ def test_nearly_equal_tasks_in_two_splits_are_told(tmp_path: Path) -> None:
     ]
     (fault,) = verified(write(tmp_path / "out", rows)).faults
     assert fault.message.startswith("the nearly equal tasks set/task0, set/task1 stand in test")
+
+
+def test_what_is_nearly_equal_is_as_the_recipe_said(tmp_path: Path) -> None:
+    text = "Find the largest file below the home directory and write its name into answer dot txt please"
+    rows = [sound_row(0, split="train", task_text=text), sound_row(1, split="test", task_text=f"{text}.")]
+    for name, similar, faults in (("apart", None, 0), ("together", 0.8, 1)):
+        with DatasetWriter(tmp_path / name) as writer:
+            for row in rows:
+                writer.write(row)
+            writer.finish(Made(recipe={"splits": {"similar_tasks": similar}}))
+        assert len(verified(tmp_path / name).faults) == faults, name
 
 
 def test_a_task_of_a_benchmark_is_told(root: Path) -> None:
