@@ -8,6 +8,8 @@ from concurrent import futures
 from threading import Thread
 from typing import Any, TypeVar
 
+from orchard_core.sandbox.unbroken import unbroken
+
 T = TypeVar("T")
 
 
@@ -35,7 +37,7 @@ class ThreadBridge:
             self._over = True
             for wait in self._waits:
                 wait.cancel()
-            await asyncio.wait([ended])
+            await unbroken(asyncio.wait([ended]))
             ended.exception()  # seen, also where nobody awaits it any more
             thread.join()
 

@@ -21,7 +21,7 @@ from orchard_core.errors import (
 from orchard_core.gateway.contract import SessionContext
 from orchard_core.harness.contract import mounts_of
 from orchard_core.reward.collect import collect
-from orchard_core.rollout.deadline import deadline, unbroken, within
+from orchard_core.rollout.deadline import deadline, within
 from orchard_core.rollout.ending import name_death, name_exhausted, name_model, name_stop
 from orchard_core.rollout.fault import name_fault
 from orchard_core.rollout.fitting import FittedSpec, check_known_tools, check_limits, check_tools, fit_spec
@@ -35,6 +35,7 @@ from orchard_core.rollout.progress import Progress
 from orchard_core.rollout.session import ModelSession
 from orchard_core.rollout.tool_ending import ToolEnding
 from orchard_core.sandbox.contract import Sandbox
+from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.events import CallFinished, Event, PhaseStarted
 from orchard_core.types.harness import HarnessResult, Limits

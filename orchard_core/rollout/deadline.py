@@ -68,17 +68,6 @@ async def contained(work: Coroutine[Any, Any, T], phase: str) -> T:
         raise RuntimeError(f"the {phase} step called sys.exit({error.code!r})") from error
 
 
-async def unbroken(work: Coroutine[Any, Any, T]) -> T:
-    """Run work that must not stop half way: a cancelled caller waits for its end before it goes."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        _forget(task)
-        raise
-
-
 def _outcome(task: asyncio.Future[T], phase: str) -> T:
     if task.cancelled():
         # Nobody cancelled us: the work cancelled itself, which would otherwise look like the user's doing.

@@ -10,7 +10,6 @@ from typing import Any
 
 from orchard_core.errors import ConfigError, RecordCorrupt, RegradeRefused
 from orchard_core.gateway.contract import Model, SessionContext, Upstream
-from orchard_core.rollout.deadline import unbroken
 from orchard_core.rollout.grading import regrade
 from orchard_core.rollout.opening import plugin_versions
 from orchard_core.rollout.parts import RolloutParts
@@ -19,6 +18,7 @@ from orchard_core.rollout.store.entry import Finished
 from orchard_core.rollout.store.run import open_run, read_config
 from orchard_core.rollout.store.writer import RunWriter
 from orchard_core.sandbox.contract import SandboxProvider
+from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.tasks.contract import TaskSet
 from orchard_core.types.base import Record
 from orchard_core.types.harness import HarnessCapabilities, HarnessResult

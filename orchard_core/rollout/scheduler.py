@@ -11,7 +11,6 @@ from typing import Any
 
 from orchard_core.errors import RecordCorrupt, RegradeRefused
 from orchard_core.rollout.attempt import run_rollout
-from orchard_core.rollout.deadline import unbroken
 from orchard_core.rollout.events import EventBus
 from orchard_core.rollout.futile import Futility
 from orchard_core.rollout.grading import regrade
@@ -24,6 +23,7 @@ from orchard_core.rollout.slots import Slots
 from orchard_core.rollout.stop import Stop
 from orchard_core.rollout.store.entry import Finished, Planned
 from orchard_core.rollout.store.writer import RunWriter
+from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.types.events import PhaseStarted, RolloutFinished, RolloutStarted, RunFinished, RunStarted
 from orchard_core.types.rollout import Phase, Rollout
 from orchard_core.types.task import Task

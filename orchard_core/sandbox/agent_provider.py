@@ -16,6 +16,7 @@ from orchard_core.sandbox.contract import Sandbox
 from orchard_core.sandbox.forking import check_count, make_all
 from orchard_core.sandbox.furnish import check_spec, furnish
 from orchard_core.sandbox.lifetime import watch_lifetime
+from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.types.sandbox import Capabilities, SandboxSpec, Snapshot
 
 
@@ -91,7 +92,7 @@ class AgentProvider:
         try:
             client = await place.restart()
         except BaseException:
-            await asyncio.shield(place.destroy())
+            await unbroken(place.destroy())
             raise
         sandbox = AgentSandbox(
             sandbox_id=sandbox_id,
@@ -169,7 +170,7 @@ class _Saving:
         try:
             return [*await make_all(lambda: self._provider.create(self._spec, restore=saved), count)]
         finally:
-            await asyncio.shield(self._places.discard(saved))
+            await unbroken(self._places.discard(saved))
 
 
 class _Kept:

@@ -16,6 +16,7 @@ from orchard_core.errors import ConfigError, SandboxConnectionLost, SandboxGone,
 from orchard_core.sandbox.agent import AgentClient, AgentMetrics, Tunnel
 from orchard_core.sandbox.contract import Command, Process, Sandbox
 from orchard_core.sandbox.started import StartedProcess
+from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.types.model import ModelEndpoint
 from orchard_core.types.sandbox import (
     AgentEndpoint,
@@ -308,11 +309,11 @@ class AgentSandbox:
         await self.end(f"sandbox {self._id} was closed")
 
     async def end(self, reason: str) -> None:
-        """Close it and let later calls say why. Cancelling the caller does not stop the clean-up."""
+        """Close it and let later calls say why. A cancelled caller waits for the clean-up."""
         if self._closing is None:
             self._gone = reason
             self._closing = asyncio.create_task(self._end())
-        await asyncio.shield(self._closing)
+        await unbroken(self._closing)
 
     async def _end(self) -> None:
         try:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from orchard_core.errors import ConfigError
 from orchard_core.sandbox.contract import Sandbox
+from orchard_core.sandbox.unbroken import unbroken
 
 _S = TypeVar("_S", bound=Sandbox)
 
@@ -25,7 +26,7 @@ async def make_all(make: Callable[[], Awaitable[_S]], count: int) -> list[_S]:
     try:
         return list(await asyncio.gather(*tasks))
     except BaseException:
-        await asyncio.shield(_undo(tasks))
+        await unbroken(_undo(tasks))
         raise
 
 

@@ -14,6 +14,7 @@ from orchard_core.harness.external.result import read_result
 from orchard_core.harness.external.supervised import run_supervised
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.sandbox.local.removal import remove_tree
+from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.tasks.contract import Tool
 from orchard_core.types.harness import HarnessResult, Limits, StopReason
 from orchard_core.types.model import ModelEndpoint
@@ -44,7 +45,7 @@ async def run_external(
         raise
     finally:
         with contextlib.suppress(SandboxError):
-            await asyncio.shield(sandbox.withdraw(agent))
+            await unbroken(sandbox.withdraw(agent))
     if result.stop is StopReason.ERROR:
         await _check_alive(sandbox, None)
     return result

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchard_core.sandbox.unbroken import unbroken
+
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _PIECE = 64 << 10
 _TAIL = 64 << 10
@@ -51,7 +53,7 @@ async def run_supervised(argv: Sequence[str], *, directory: Path, cwd: Path, env
         )
     finally:
         process.stdin.close()
-        await asyncio.shield(asyncio.wait_for(process.wait(), _END_S))
+        await unbroken(asyncio.wait_for(process.wait(), _END_S))
     return Ended(exit_code=code, stdout=stdout, stderr=stderr)
 
 

@@ -11,6 +11,7 @@ from orchard_core.errors import FileError, SandboxError, StdinClosed
 from orchard_core.harness.inside.lines import Lines
 from orchard_core.harness.inside.program import InsideLimits, InsideProgram, ProgramEnd, private_home
 from orchard_core.sandbox.contract import Process, Sandbox
+from orchard_core.sandbox.unbroken import unbroken
 
 OnLine = Callable[[bytes], None]
 """Takes each line of standard output as it comes, without its end. What it raises ends the program."""
@@ -40,7 +41,7 @@ async def run_inside(
         flooded = await _read(process, lines, on_line, limits)
         end = await _ended(sandbox, program, process, lines, flooded=flooded, limits=limits)
     except BaseException:
-        await asyncio.shield(_kill(process))
+        await unbroken(_kill(process))
         raise
     with contextlib.suppress(SandboxError):  # what is left of it harms nobody but the curious
         await sandbox.remove(home)

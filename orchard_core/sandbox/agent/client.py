@@ -21,6 +21,7 @@ from orchard_core.sandbox.agent.trees import AgentTrees
 from orchard_core.sandbox.agent.tunnel import Tunnel
 from orchard_core.sandbox.agent.wire import ANSWER_MAX
 from orchard_core.sandbox.contract import Command
+from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.types.sandbox import AgentEndpoint, ExecResult, LocalAddress
 
 _CLEAN_UP_S = 8.0
@@ -111,7 +112,7 @@ class AgentClient(AgentFiles, AgentTrees):
                 return spec.result(status, output)
             return await process.wait()
         except asyncio.CancelledError:
-            await asyncio.shield(_give_up(process))
+            await unbroken(_give_up(process))
             raise
 
     async def _fed(self, process: AgentProcess, stdin: bytes | AsyncIterable[bytes]) -> ExecResult:

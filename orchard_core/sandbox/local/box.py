@@ -25,6 +25,7 @@ from orchard_core.sandbox.local.layers import make_layers, make_scratch, plan_la
 from orchard_core.sandbox.local.limits import LimitPlan
 from orchard_core.sandbox.local.removal import remove_tree
 from orchard_core.sandbox.local.stillness import Stillness
+from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.types.sandbox import AgentEndpoint, Mount, NetworkMode, SandboxSpec
 
 Fill = Callable[[list[Path]], Awaitable[None]]
@@ -153,7 +154,7 @@ class LocalBox:
             await asyncio.shield(stopping)
             yield
         finally:
-            await asyncio.shield(self._go_on(stopping))
+            await unbroken(self._go_on(stopping))
 
     async def _go_on(self, stopping: asyncio.Future[Stillness]) -> None:
         stillness = await stopping

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchard_core.errors import DiskFull, SandboxError
+from orchard_core.sandbox.unbroken import unbroken
 
 _NO_SPACE = 3
 _WORDS_MAX = 2000
@@ -65,7 +66,7 @@ class Cloning:
             output, words = await asyncio.shield(reading)
         except asyncio.CancelledError:
             self.stop()
-            await asyncio.wait([reading])  # the output ends when the last of its processes has
+            await unbroken(asyncio.wait([reading]))  # the output ends when the last of its processes has
             raise
         return _read(process.returncode, output, words)
 

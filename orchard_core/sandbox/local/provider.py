@@ -21,6 +21,7 @@ from orchard_core.sandbox.local.layers import check_files, check_image
 from orchard_core.sandbox.local.limits import enforcers, plan_limits
 from orchard_core.sandbox.local.reaper import reap
 from orchard_core.sandbox.local.snapshots import Saved, SnapshotShelf
+from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.types.sandbox import Capabilities, NetworkMode, SandboxSpec, Snapshot
 
 _SPAWNERS = 8
@@ -75,7 +76,7 @@ class LocalProvider:
                 copies=_Copies(self, box, spec),
             )  # fmt: skip
         except BaseException:
-            await asyncio.shield(box.destroy())
+            await unbroken(box.destroy())
             raise
         try:
             await furnish(sandbox, restored=saved is not None)
@@ -105,10 +106,10 @@ class LocalProvider:
             try:
                 made.append(await self._create(spec, saved, take=True))
             except BaseException:
-                await asyncio.shield(asyncio.gather(*(sandbox.close() for sandbox in made)))
+                await unbroken(asyncio.gather(*(sandbox.close() for sandbox in made)))
                 raise
         finally:
-            await asyncio.shield(self._shelf.discard(saved.snapshot.id))
+            await unbroken(self._shelf.discard(saved.snapshot.id))
         return made
 
     def _restorable(self, spec: SandboxSpec, restore: Snapshot) -> Saved:

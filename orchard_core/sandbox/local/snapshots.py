@@ -19,6 +19,7 @@ from orchard_core.sandbox.local.box import Fill
 from orchard_core.sandbox.local.cloning import Cloned, Cloning
 from orchard_core.sandbox.local.host import LocalHost
 from orchard_core.sandbox.local.removal import remove_tree
+from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.types.sandbox import ImageRef, SandboxSpec, Snapshot
 
 Save = Callable[[Path], Awaitable[Cloned]]
@@ -71,7 +72,7 @@ class SnapshotShelf:
         try:
             made = await save(path)
         except BaseException:
-            await asyncio.shield(asyncio.to_thread(remove_tree, path))
+            await unbroken(asyncio.to_thread(remove_tree, path))
             raise
         snapshot = Snapshot(id=name, provider=self._provider, size=made.bytes)
         self._saved[name] = Saved(snapshot=snapshot, path=path, image=image, account=account)
