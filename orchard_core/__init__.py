@@ -108,8 +108,13 @@ _MODULES = {
     "orchard_core.rollout.store.run": ("Run", "open_run"),
     "orchard_core.sandbox.agent.client": ("AgentClient",),
     "orchard_core.sandbox.agent_process": ("AgentProcesses",),
-    "orchard_core.sandbox.agent_provider": ("AgentProvider", "NewPlace", "Places", "SavingPlaces"),
-    "orchard_core.sandbox.contract": ("Command", "Process", "Sandbox", "SandboxProvider"),
+    "orchard_core.sandbox.agent_provider": (
+        "AdoptingAgentProvider", "AdoptingPlaces", "AgentProvider", "NewPlace", "Places", "SavingPlaces",
+        "StandingPlace",
+    ),
+    "orchard_core.sandbox.contract": (
+        "AdoptingProvider", "Command", "Process", "Sandbox", "SandboxProvider",
+    ),
     "orchard_core.tasks.contract": ("TaskSet", "Tool"),
     "orchard_core.tasks.doctor": (
         "Attempt", "Diagnosis", "Quarantine", "Verdict", "attempt", "examine", "quarantine",
@@ -148,7 +153,7 @@ _MODULES = {
     ),
     "orchard_core.types.sandbox": (
         "AgentEndpoint", "Capabilities", "ExecResult", "FileEntry", "FileInput", "ImageRef", "LocalAddress",
-        "Mount", "Network", "NetworkMode", "PtySize", "SandboxSpec", "Snapshot",
+        "Mount", "Network", "NetworkMode", "PtySize", "SandboxSpec", "Snapshot", "StandingSandbox",
     ),
     "orchard_core.types.task": ("Solution", "SolutionStep", "Task", "VerifyIn"),
     "orchard_core.types.tool": ("ToolCall", "ToolResult", "ToolSpec"),

@@ -165,10 +165,14 @@ from orchard_core.rollout.store.run import Run as Run
 from orchard_core.rollout.store.run import open_run as open_run
 from orchard_core.sandbox.agent.client import AgentClient as AgentClient
 from orchard_core.sandbox.agent_process import AgentProcesses as AgentProcesses
+from orchard_core.sandbox.agent_provider import AdoptingAgentProvider as AdoptingAgentProvider
+from orchard_core.sandbox.agent_provider import AdoptingPlaces as AdoptingPlaces
 from orchard_core.sandbox.agent_provider import AgentProvider as AgentProvider
 from orchard_core.sandbox.agent_provider import NewPlace as NewPlace
 from orchard_core.sandbox.agent_provider import Places as Places
 from orchard_core.sandbox.agent_provider import SavingPlaces as SavingPlaces
+from orchard_core.sandbox.agent_provider import StandingPlace as StandingPlace
+from orchard_core.sandbox.contract import AdoptingProvider as AdoptingProvider
 from orchard_core.sandbox.contract import Command as Command
 from orchard_core.sandbox.contract import Process as Process
 from orchard_core.sandbox.contract import Sandbox as Sandbox
@@ -266,6 +270,7 @@ from orchard_core.types.sandbox import NetworkMode as NetworkMode
 from orchard_core.types.sandbox import PtySize as PtySize
 from orchard_core.types.sandbox import SandboxSpec as SandboxSpec
 from orchard_core.types.sandbox import Snapshot as Snapshot
+from orchard_core.types.sandbox import StandingSandbox as StandingSandbox
 from orchard_core.types.task import Solution as Solution
 from orchard_core.types.task import SolutionStep as SolutionStep
 from orchard_core.types.task import Task as Task

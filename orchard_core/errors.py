@@ -6,9 +6,14 @@
     |                               DuplicatePlugin
     |- SandboxError                 attributed to infrastructure unless said otherwise
     |  |- SandboxUnsupported        a provider lacks a capability; raised before anything starts
+    |  |- SandboxExists             the name asked for is taken
     |  |- SandboxUnavailable        this host cannot give the isolation asked for
+    |  |  `- ServiceOverloaded      a sandbox service or cluster has no room now, and says when to come again
     |  |- SandboxCreateFailed       creation was tried and failed
+    |  |                            ImagePullFailed, QuotaExceeded, Unschedulable, SpecRefused
     |  |- SandboxGone               the sandbox, or the agent inside it, is dead
+    |  |                            SandboxOutOfMemory, SandboxEvicted, SandboxPreempted, NodeLost,
+    |  |                            SandboxExpired
     |  |- SnapshotMissing           the provider has no such snapshot: discarded, or another driver's
     |  |- SandboxConnectionLost     the agent could not be reached; what was running may still run
     |  |- AgentRefused              wrong token, wrong sandbox id, or a scope that does not suffice
@@ -92,8 +97,32 @@ class SandboxUnavailable(SandboxError):
     """The host cannot give the isolation asked for; `hint` names each way out."""
 
 
+class ServiceOverloaded(SandboxUnavailable):
+    """A sandbox service or a cluster has no room now. `retry_after_s` says when to come again, if known."""
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
 class SandboxCreateFailed(SandboxError):
     """The sandbox was asked for and did not come up."""
+
+
+class ImagePullFailed(SandboxCreateFailed):
+    """The image could not be fetched: its name, the registry, or the credentials are wrong."""
+
+
+class QuotaExceeded(SandboxCreateFailed):
+    """A quota leaves no room for the sandbox: of the cluster's namespace, or of the tenant."""
+
+
+class Unschedulable(SandboxCreateFailed):
+    """No node can take the sandbox, and none was added within the grace for autoscaling."""
+
+
+class SpecRefused(SandboxCreateFailed):
+    """The cluster or the container engine refuses what the sandbox was asked to be."""
 
 
 class SandboxGone(SandboxError):
@@ -106,6 +135,30 @@ class SandboxGone(SandboxError):
     def __init__(self, message: str, *, by: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.by = by
+
+
+class SandboxOutOfMemory(SandboxGone):
+    """What ran inside used more memory than the sandbox has, and the kernel ended it; `by` is `agent`."""
+
+
+class SandboxEvicted(SandboxGone):
+    """The node ran short of something and put the sandbox out."""
+
+
+class SandboxPreempted(SandboxGone):
+    """A more important pod, or the cloud that takes a spot node back, put the sandbox out."""
+
+
+class NodeLost(SandboxGone):
+    """The node that the sandbox ran on is gone or does not answer."""
+
+
+class SandboxExpired(SandboxGone):
+    """Its TTL, its idle TTL or its deadline in the cluster has passed."""
+
+
+class SandboxExists(SandboxError):
+    """The name asked for belongs to a sandbox that stands, whoever made it."""
 
 
 class SnapshotMissing(SandboxError):

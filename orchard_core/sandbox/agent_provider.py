@@ -6,7 +6,8 @@ AgentProvider(name="mine", capabilities=CAPABILITIES, places=MyPlaces())
 from __future__ import annotations
 
 import asyncio
-import secrets
+import time
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from orchard_core.errors import ConfigError, SandboxUnsupported
@@ -14,10 +15,10 @@ from orchard_core.sandbox.agent import AgentClient
 from orchard_core.sandbox.agent_sandbox import AgentSandbox, Copies, Place
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.sandbox.forking import check_count, make_all
-from orchard_core.sandbox.furnish import check_spec, furnish
+from orchard_core.sandbox.furnish import check_spec, furnish, name_for
 from orchard_core.sandbox.lifetime import watch_lifetime
 from orchard_core.sandbox.unbroken import unbroken
-from orchard_core.types.sandbox import Capabilities, SandboxSpec, Snapshot
+from orchard_core.types.sandbox import Capabilities, SandboxSpec, Snapshot, StandingSandbox
 
 
 class NewPlace(Place, Protocol):
@@ -56,10 +57,30 @@ class SavingPlaces(Places, Protocol):
         """Remove it, when what is being restored from it stands; fine when it is gone."""
 
 
+class StandingPlace(NewPlace, Protocol):
+    """A place whose agent may run already, started by another process."""
+
+    async def attach(self) -> AgentClient:
+        """A client of the agent that runs there; nothing is restarted. Raises SandboxGone,
+        SandboxConnectionLost."""
+
+
+@runtime_checkable
+class AdoptingPlaces(Places, Protocol):
+    """Places that outlive the process that made them. Their `place` raises SandboxExists for an id that is
+    taken anywhere."""
+
+    async def standing(self) -> list[StandingSandbox]:
+        """See AdoptingProvider."""
+
+    async def find(self, sandbox_id: str) -> tuple[StandingPlace, StandingSandbox]:
+        """One that stands. Raises SandboxGone when none of that id does, SandboxUnavailable."""
+
+
 class AgentProvider:
     """Honours `orchard_core.SandboxProvider`."""
 
-    def __init__(self, *, name: str, capabilities: Capabilities, places: Places | SavingPlaces) -> None:
+    def __init__(self, *, name: str, capabilities: Capabilities, places: Places) -> None:
         """Raises ConfigError when the capabilities claim snapshots and forks, which go together here, and the
         places cannot save."""
         able = isinstance(places, SavingPlaces)
@@ -72,6 +93,8 @@ class AgentProvider:
         self._capabilities = capabilities
         self._places = places
         self._sandboxes: dict[str, AgentSandbox] = {}
+        self._names: set[str] = set()
+        self._watchers: dict[str, asyncio.Task[None]] = {}
 
     @property
     def name(self) -> str:
@@ -86,15 +109,43 @@ class AgentProvider:
         """See SandboxProvider."""
         check_spec(spec)
         self._refuse(spec, restore)
-        sandbox_id = f"{self._name}-{secrets.token_hex(6)}"
-        bare = await self._place(sandbox_id, spec, restore)
-        place = _Kept(bare, self._sandboxes, sandbox_id)
+        sandbox_id = name_for(spec, self._name, self._names)
+        self._names.add(sandbox_id)
+        try:
+            bare = await self._place(sandbox_id, spec, restore)
+        except BaseException:
+            self._names.discard(sandbox_id)
+            raise
+        place = self._kept(sandbox_id, bare)
         try:
             client = await place.restart()
         except BaseException:
             await unbroken(place.destroy())
             raise
-        sandbox = AgentSandbox(
+        sandbox = self._sandbox(sandbox_id, spec, place, bare, client)
+        try:
+            await furnish(sandbox, restored=restore is not None)
+        except BaseException:
+            await sandbox.close()
+            raise
+        self._sandboxes[sandbox_id] = sandbox
+        self._watchers[sandbox_id] = asyncio.create_task(watch_lifetime(sandbox))
+        return sandbox
+
+    def _kept(self, sandbox_id: str, place: NewPlace) -> _Kept:
+        return _Kept(place, lambda: self._forget(sandbox_id))
+
+    def _forget(self, sandbox_id: str) -> None:
+        self._sandboxes.pop(sandbox_id, None)
+        self._names.discard(sandbox_id)
+        watcher = self._watchers.pop(sandbox_id, None)
+        if watcher is not None:
+            watcher.cancel()
+
+    def _sandbox(
+        self, sandbox_id: str, spec: SandboxSpec, place: _Kept, bare: NewPlace, client: AgentClient
+    ) -> AgentSandbox:
+        return AgentSandbox(
             sandbox_id=sandbox_id,
             spec=spec.model_copy(update={"workdir": place.workdir}),
             capabilities=self._capabilities,
@@ -102,14 +153,6 @@ class AgentProvider:
             client=client,
             copies=self._copies(bare, spec),
         )
-        try:
-            await furnish(sandbox, restored=restore is not None)
-        except BaseException:
-            await sandbox.close()
-            raise
-        self._sandboxes[sandbox_id] = sandbox
-        place.watcher = asyncio.create_task(watch_lifetime(sandbox))
-        return sandbox
 
     async def discard(self, snapshot: Snapshot) -> None:
         """See SandboxProvider."""
@@ -150,6 +193,44 @@ class AgentProvider:
         await self._places.close()
 
 
+class AdoptingAgentProvider(AgentProvider):
+    """An AgentProvider whose places are AdoptingPlaces. Honours `orchard_core.AdoptingProvider`."""
+
+    def __init__(self, *, name: str, capabilities: Capabilities, places: AdoptingPlaces) -> None:
+        super().__init__(name=name, capabilities=capabilities, places=places)
+        self._standing = places
+        self._adopting = asyncio.Lock()
+
+    async def standing(self) -> list[StandingSandbox]:
+        """See AdoptingProvider."""
+        return await self._standing.standing()
+
+    async def adopt(self, sandbox_id: str) -> AgentSandbox:
+        """See AdoptingProvider."""
+        async with self._adopting:
+            if sandbox_id in self._sandboxes:
+                return self._sandboxes[sandbox_id]
+            bare, found = await self._standing.find(sandbox_id)
+            client = await bare.attach()
+            self._names.add(sandbox_id)
+            place = self._kept(sandbox_id, bare)
+            sandbox = self._sandbox(sandbox_id, found.spec, place, bare, client)
+            self._sandboxes[sandbox_id] = sandbox
+            age_s = max(0.0, time.time() - found.created)
+            self._watchers[sandbox_id] = asyncio.create_task(watch_lifetime(sandbox, age_s=age_s))
+            return sandbox
+
+    async def release(self) -> None:
+        """See AdoptingProvider."""
+        for watcher in self._watchers.values():
+            watcher.cancel()
+        await asyncio.gather(*(sandbox.release() for sandbox in self._sandboxes.values()))
+        self._sandboxes.clear()
+        self._watchers.clear()
+        self._names.clear()
+        await self._places.close()
+
+
 class _Saving:
     """Honours `Copies` for one sandbox, by what its provider and their places can do."""
 
@@ -167,20 +248,19 @@ class _Saving:
     async def fork(self, count: int) -> list[Sandbox]:
         check_count(count)
         saved = await self.snapshot()
+        nameless = self._spec.model_copy(update={"name": None})
         try:
-            return [*await make_all(lambda: self._provider.create(self._spec, restore=saved), count)]
+            return [*await make_all(lambda: self._provider.create(nameless, restore=saved), count)]
         finally:
             await unbroken(self._places.discard(saved))
 
 
 class _Kept:
-    """A place whose end is noted, and ends the clock that watches it."""
+    """A place whose end is noted."""
 
-    def __init__(self, place: NewPlace, sandboxes: dict[str, AgentSandbox], sandbox_id: str) -> None:
+    def __init__(self, place: NewPlace, on_destroyed: Callable[[], None]) -> None:
         self._place = place
-        self._sandboxes = sandboxes
-        self._id = sandbox_id
-        self.watcher: asyncio.Task[None] | None = None
+        self._on_destroyed = on_destroyed
 
     @property
     def workdir(self) -> str:
@@ -190,12 +270,10 @@ class _Kept:
         return await self._place.restart()
 
     async def destroy(self) -> None:
-        if self.watcher is not None:
-            self.watcher.cancel()
         try:
             await self._place.destroy()
         finally:
-            self._sandboxes.pop(self._id, None)
+            self._on_destroyed()
 
     def ended(self) -> str | None:
         return self._place.ended()

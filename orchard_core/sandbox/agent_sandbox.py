@@ -315,6 +315,14 @@ class AgentSandbox:
             self._closing = asyncio.create_task(self._end())
         await unbroken(self._closing)
 
+    async def release(self) -> None:
+        """Let go of it without ending it: connections and tunnels close, the place stays, and this object is
+        of no further use."""
+        if self._closing is None:
+            self._gone = f"sandbox {self._id} was released to another process"
+            self._closing = asyncio.create_task(self._client.close())
+        await unbroken(self._closing)
+
     async def _end(self) -> None:
         try:
             # The loop that opened the connections may be gone; what counts is that the sandbox goes.

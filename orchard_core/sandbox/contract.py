@@ -17,6 +17,7 @@ from orchard_core.types.sandbox import (
     PtySize,
     SandboxSpec,
     Snapshot,
+    StandingSandbox,
 )
 
 Command = str | Sequence[str]
@@ -200,8 +201,8 @@ class SandboxProvider(Protocol):
         user must be those that were saved; all else may differ. A snapshot may be restored any number of
         times, at once too, and never changes.
 
-        Raises SandboxUnsupported before anything starts, SandboxUnavailable, SandboxCreateFailed; with
-        `restore` also SnapshotMissing and DiskFull.
+        Raises SandboxUnsupported before anything starts, SandboxExists for a `spec.name` that is taken,
+        SandboxUnavailable, SandboxCreateFailed; with `restore` also SnapshotMissing and DiskFull.
         """
 
     async def discard(self, snapshot: Snapshot) -> None:
@@ -213,3 +214,20 @@ class SandboxProvider(Protocol):
 
     async def close(self) -> None:
         """Destroy every sandbox it made that still lives, and its snapshots."""
+
+
+@runtime_checkable
+class AdoptingProvider(SandboxProvider, Protocol):
+    """A provider whose sandboxes outlive the process that made them, and can be taken over by another."""
+
+    async def standing(self) -> list[StandingSandbox]:
+        """Every sandbox of this provider that stands, whoever made it. Raises SandboxUnavailable when that
+        cannot be known: never a part of the answer."""
+
+    async def adopt(self, sandbox_id: str) -> Sandbox:
+        """The sandbox of that id, made by whichever process; its commands run on. Adopting it twice gives the
+        same object. Raises SandboxGone when it does not stand, SandboxUnavailable, SandboxConnectionLost."""
+
+    async def release(self) -> None:
+        """Let go of everything without destroying it, for another process to adopt; `close` then does
+        nothing."""

@@ -11,11 +11,11 @@ from orchard_core.sandbox.agent_sandbox import AgentSandbox
 _SHORTEST_PAUSE_S = 0.02
 
 
-async def watch_lifetime(sandbox: AgentSandbox) -> None:
+async def watch_lifetime(sandbox: AgentSandbox, *, age_s: float = 0.0) -> None:
     """End the sandbox when its TTL has passed, or its idle TTL without a call, a running command, or a
-    request by another program that holds an endpoint of it."""
+    request by another program that holds an endpoint of it. `age_s` is how long it has stood already."""
     spec = sandbox.spec
-    deadline = time.monotonic() + spec.ttl_s
+    deadline = time.monotonic() + spec.ttl_s - age_s
     seen = 0
     while (left := deadline - time.monotonic()) > 0:
         pause = left

@@ -90,6 +90,9 @@ class Mount(Record):
 class SandboxSpec(Record):
     """What to create. A provider refuses, before it starts anything, what it cannot give."""
 
+    name: str | None = None
+    """The sandbox's id, as a DNS label: at most 63 of a-z, 0-9 and -; None: the provider makes one. A name
+    that is taken is refused (SandboxExists): nobody is handed a stranger's sandbox."""
     image: ImageRef = ImageRef(kind="host")
     """The root file system."""
     cpu: float | None = None
@@ -244,6 +247,17 @@ class Snapshot(Record):
     """Name of the provider that can restore it: the very object that saved it, unless that one says more."""
     size: int
     """Bytes it takes on disk."""
+
+
+class StandingSandbox(Record):
+    """A sandbox that stands, as its provider finds it, whoever made it."""
+
+    id: str
+    """Its id."""
+    spec: SandboxSpec
+    """What it was created from; the content of its files may be left out."""
+    created: float
+    """When, seconds since the epoch by the provider's clock."""
 
 
 class Capabilities(Record):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from concurrent.futures import ThreadPoolExecutor
 
 from orchard_core.sandbox.agent_sandbox import AgentSandbox
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.sandbox.forking import check_count, make_all
-from orchard_core.sandbox.furnish import check_spec, furnish
+from orchard_core.sandbox.furnish import check_spec, furnish, name_for
 from orchard_core.sandbox.lifetime import watch_lifetime
 from orchard_core.sandbox.local.account import resolve_account
 from orchard_core.sandbox.local.box import LocalBox
@@ -43,6 +42,7 @@ class LocalProvider:
         self._shelf: SnapshotShelf | None = None
         self._opening = asyncio.Lock()
         self._sandboxes: dict[str, AgentSandbox] = {}
+        self._names: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -100,6 +100,7 @@ class LocalProvider:
         `count` forks cost `count` copies. Raises as `Sandbox.fork`."""
         check_count(count)
         saved = await self.save(box, spec)
+        spec = spec.model_copy(update={"name": None})
         assert self._shelf is not None
         try:
             made = await make_all(lambda: self._create(spec, saved), count - 1)
@@ -127,7 +128,8 @@ class LocalProvider:
         limits = plan_limits(spec, self._config, enforcers(host.cgroups.limits))
         assert self._spawner is not None
         assert self._shelf is not None
-        sandbox_id = f"local-{secrets.token_hex(6)}"
+        sandbox_id = name_for(spec, self.name, self._names)
+        self._names.add(sandbox_id)
         return LocalBox(
             sandbox_id=sandbox_id,
             spec=spec,
@@ -142,6 +144,7 @@ class LocalProvider:
 
     def _forget(self, sandbox_id: str) -> None:
         self._sandboxes.pop(sandbox_id, None)
+        self._names.discard(sandbox_id)
 
     async def close(self) -> None:
         """See SandboxProvider."""

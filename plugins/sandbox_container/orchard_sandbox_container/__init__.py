@@ -1,0 +1,1 @@
+"""Sandboxes in Docker or Podman containers."""

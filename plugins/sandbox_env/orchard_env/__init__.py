@@ -1,0 +1,1 @@
+"""Orchard Env: sandboxes as a service."""
