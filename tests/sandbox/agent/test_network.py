@@ -114,10 +114,10 @@ async def test_two_tunnels_stand_side_by_side(agent: AgentClient, target: LocalA
     assert first.address != second.address
     await first.close()
     assert not first.alive
-    with pytest.raises(OSError, match="Connect"):
-        await exchange(first.address, b"x")
+    async with asyncio.timeout(30):  # the agent hears of it a moment later
+        while (await agent.metrics()).tunnels_open > 1 or await answered(first.address):
+            await asyncio.sleep(0.01)
     assert await exchange(second.address, b"x") == b"x|end"
-    assert (await agent.metrics()).tunnels_open == 1
 
 
 async def test_a_target_that_refuses_resets_the_stream(agent: AgentClient) -> None:
