@@ -1,0 +1,1 @@
+"""Sandboxes as pods: the cluster's API, what it tells, and the provider upon it."""
