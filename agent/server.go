@@ -26,6 +26,7 @@ type Server struct {
 	tunnels  atomic.Int64
 	forwards atomic.Int64
 	stop     func()
+	renew    func(token []byte)
 }
 
 type handler func(http.ResponseWriter, *http.Request) error
@@ -59,6 +60,7 @@ func (s *Server) routes() http.Handler {
 		{"POST /v1/tokens", scopeRoot, s.tokenMint},
 		{"DELETE /v1/tokens", scopeRoot, s.tokenRevoke},
 		{"POST /v1/kill", scopeRoot, s.killAll},
+		{"POST /v1/restart", scopeRoot, s.restart},
 		{"POST /v1/shutdown", scopeRoot, s.shutdown},
 	} {
 		mux.Handle(route.pattern, s.guarded(route.scope, route.handle))
