@@ -76,13 +76,29 @@ class AgentLink:
         patience: float = CALL_S,
     ) -> AsyncIterator[Answer]:
         """A good answer whose body is still to be read; its connection is kept only if that was done."""
+        target = path + query_string(query)
+        async with self.carry(method, target, body, headers=headers, patience=patience) as answer:
+            if answer.status >= 300:
+                raise agent_error(answer.status, await answer.read())
+            yield answer
+
+    @asynccontextmanager
+    async def carry(
+        self,
+        method: str,
+        target: str,
+        body: Body = b"",
+        *,
+        headers: Mapping[str, str] | None = None,
+        patience: float = CALL_S,
+    ) -> AsyncIterator[Answer]:
+        """Whatever the agent answers, good or bad: for who carries the calls of others. `target` is path and
+        query as they are sent; `headers` may tell the Content-Length of a streamed body."""
         connection = await self._acquire()
         answer: Answer | None = None
         try:
             sent = {**self._headers, **headers} if headers else self._headers
-            answer = await connection.call(method, path + query_string(query), sent, body, patience)
-            if answer.status >= 300:
-                raise agent_error(answer.status, await answer.read())
+            answer = await connection.call(method, target, sent, body, patience)
             yield answer
         finally:
             self._release(connection, answer)
@@ -91,16 +107,25 @@ class AgentLink:
         self, method: str, path: str, query: Query | None, protocol: str
     ) -> tuple[dict[str, str], Streams]:
         """Turn a fresh connection into a raw one. The caller closes it."""
+        answer, streams = await self.carry_upgrade(method, path + query_string(query), protocol)
+        if answer.status != 101:
+            try:
+                raise agent_error(answer.status, await answer.read())
+            finally:
+                streams[1].transport.abort()
+        return answer.headers, streams
+
+    async def carry_upgrade(self, method: str, target: str, protocol: str) -> tuple[Answer, Streams]:
+        """Whatever the agent answers, and the connection, which is a raw one when it answered 101. The caller
+        closes it."""
         connection = Connection(await self._connect())
         headers = self._headers | {"Connection": "Upgrade", "Upgrade": protocol}
         try:
-            answer = await connection.call(method, path + query_string(query), headers, b"", CALL_S)
-            if answer.status != 101:
-                raise agent_error(answer.status, await answer.read())
+            answer = await connection.call(method, target, headers, b"", CALL_S)
         except BaseException:
             connection.close()
             raise
-        return answer.headers, (connection.reader, connection.writer)
+        return answer, (connection.reader, connection.writer)
 
     async def _acquire(self) -> Connection:
         while self._idle:

@@ -137,7 +137,9 @@ class Connection:
     async def call(
         self, method: str, target: str, headers: Mapping[str, str], body: Body, patience: float
     ) -> Answer:
-        """Send a request and read the head of its answer, which must begin within `patience` seconds."""
+        """Send a request and read the head of its answer, which must begin within `patience` seconds.
+
+        A streamed body is sent in chunks, unless the headers tell its Content-Length."""
         lines = [f"{method} {target} HTTP/1.1", "Host: agent", *(f"{k}: {v}" for k, v in headers.items())]
         if isinstance(body, bytes):
             if body or method in ("POST", "PUT"):
@@ -150,9 +152,10 @@ class Connection:
                     return await self._head()
             body = _sliced(body)
         else:
-            head = "\r\n".join([*lines, "Transfer-Encoding: chunked", "\r\n"]).encode("latin-1")
-            self.writer.write(head)
-            body = _framed(body)
+            told = "Content-Length" in headers
+            head_lines = [*lines, "\r\n"] if told else [*lines, "Transfer-Encoding: chunked", "\r\n"]
+            self.writer.write("\r\n".join(head_lines).encode("latin-1"))
+            body = body if told else _framed(body)
         return await self._stream(body, patience)
 
     async def _stream(self, body: AsyncIterable[bytes], patience: float) -> Answer:
