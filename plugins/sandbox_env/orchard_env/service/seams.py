@@ -1,0 +1,138 @@
+"""What the service asks of its parts, and what passes between them."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from orchard_core import SandboxSpec
+
+
+class Scope(StrEnum):
+    """What a key may do."""
+
+    READ = "read"
+    """Look at sandboxes, jobs and files."""
+    USE = "use"
+    """Run commands, write files, open tunnels, send heartbeats."""
+    CREATE = "create"
+    """Make and delete sandboxes, snapshots and forks."""
+    ADMIN = "admin"
+    """Everything of every tenant."""
+
+
+ALL_SCOPES = frozenset({Scope.READ, Scope.USE, Scope.CREATE})
+"""What a key may do within its own tenant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """Who calls: the owner of the key that came with the request."""
+
+    name: str
+    """The owner: what the label `orchard.dev/tenant` of its sandboxes says."""
+    key_id: str = ""
+    """Which of its keys, for logs; never a secret."""
+    scopes: frozenset[Scope] = ALL_SCOPES
+    """What the key may do."""
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether it may touch every tenant's sandboxes."""
+        return Scope.ADMIN in self.scopes
+
+
+class Work(StrEnum):
+    """Kinds of work that are queued apart."""
+
+    CREATE = "create"
+    """Making a sandbox, a snapshot, a fork."""
+    EXEC = "exec"
+    """Running a command."""
+    TRANSFER = "transfer"
+    """Files, trees, tunnels, pass-through."""
+    LIGHT = "light"
+    """All else: status, lists, heartbeats, deletion. Never refused for lack of room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A sandbox as quotas count it."""
+
+    sandbox_id: str
+    """Its id."""
+    spec: SandboxSpec
+    """What it was asked to be."""
+
+
+class Tenancy(Protocol):
+    """Who calls, and what it may have."""
+
+    async def identify(self, key: str | None) -> Tenant:
+        """The owner of an API key. Raises KeyMissing for None, KeyRefused. On the hot path of every call."""
+
+    async def allow_create(self, tenant: Tenant, spec: SandboxSpec, standing: list[Standing]) -> None:
+        """Count one sandbox more (`spec.name` is its id) beside those that stand, exact over all replicas.
+        The same id counts once. Raises QuotaExceeded."""
+
+    async def freed(self, tenant: str, sandbox_id: str) -> None:
+        """The sandbox is gone, or did not come up: count it no more. Fine when it was not counted; never
+        raises. What is forgotten here is found when a quota is full, by what stands."""
+
+
+class Admission(Protocol):
+    """Back-pressure."""
+
+    def enter(self, tenant: Tenant, work: Work) -> AbstractAsyncContextManager[None]:
+        """Held while the work is done; entering waits for its turn. Raises ServiceOverloaded (503) when the
+        queue is full, TooManyRequests (429) when the tenant's share or rate is used up, both with
+        `retry_after_s`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEvent:
+    """One thing that somebody did or tried."""
+
+    at: float
+    """Seconds since the epoch."""
+    request_id: str
+    """As in the answer and the access log."""
+    tenant: str
+    """Who; empty when the key was missing or wrong."""
+    key_id: str
+    """By which key."""
+    action: str
+    """`sandbox.create`, `sandbox.delete`, `exec`, `file.write`, `key.refused`, ..."""
+    sandbox_id: str = ""
+    """On what."""
+    status: int = 200
+    """The HTTP status of the answer."""
+    client: str = ""
+    """Address of the peer."""
+    command: str = ""
+    """What was run, as it was given. The log keeps its hash or its beginning, as it is set to, or nothing."""
+
+
+class Audit(Protocol):
+    """Keeps what was done. Never file contents, output or secrets."""
+
+    def record(self, event: AuditEvent) -> None:
+        """Keep one event; returns at once and never raises."""
+
+
+class Meters(Protocol):
+    """Counts and measures. Every method returns at once and never raises."""
+
+    def answered(self, route: str, status: int, seconds: float) -> None:
+        """A request was answered; `route` is a template, such as `/sandboxes/{id}/exec`."""
+
+    def created(self, outcome: str, seconds: float) -> None:
+        """A sandbox came up (`ready`) or did not (the class of the error) after so many seconds."""
+
+    def executed(self, tenant: str, outcome: str, seconds: float) -> None:
+        """A command ended: `succeeded`, `failed`, `timed_out`, or the class of an error."""
+
+    def exposition(self) -> bytes:
+        """All of it as Prometheus reads it."""
