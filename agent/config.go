@@ -38,7 +38,8 @@ func parseConfig(args []string) (*Config, error) {
 	flags.Var((*listFlag)(&c.Listen), "listen", "unix:/path, tcp:host:port or fd:number; may be repeated")
 	flags.StringVar(&c.Sandbox, "sandbox-id", "", "the id that every call must name")
 	tokenFd := flags.Int("token-fd", -1, "inherited file descriptor to read the token from")
-	tokenFile := flags.String("token-file", "", "file to read the token from; removed when that is allowed")
+	tokenFile := flags.String("token-file", "", "file to read the token from; removed before anything is served")
+	keepToken := flags.Bool("keep-token-file", false, "go on when the token file can be neither removed nor emptied")
 	flags.StringVar(&c.Workdir, "workdir", "/", "working directory of commands that name none")
 	flags.StringVar(&c.Spool, "spool", "", "directory for output; the first writable of the usual ones by default")
 	flags.StringVar(&c.Cgroup, "cgroup", "", "delegated cgroup v2 directory; commands get a cgroup each below it")
@@ -64,10 +65,10 @@ func parseConfig(args []string) (*Config, error) {
 		}
 		c.Account = account
 	}
-	return c, c.readToken(*tokenFd, *tokenFile)
+	return c, c.readToken(*tokenFd, *tokenFile, *keepToken)
 }
 
-func (c *Config) readToken(fd int, path string) (err error) {
+func (c *Config) readToken(fd int, path string, keep bool) (err error) {
 	var file *os.File
 	switch {
 	case (fd >= 0) == (path != ""):
@@ -78,18 +79,34 @@ func (c *Config) readToken(fd int, path string) (err error) {
 		if file, err = os.OpenFile(path, os.O_RDONLY|syscall.O_CLOEXEC, 0); err != nil {
 			return err
 		}
-		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-			_ = os.Remove(path)
-		}
 	}
 	defer file.Close()
 	raw, err := io.ReadAll(io.LimitReader(file, tokenMax+1))
 	if err != nil {
 		return fmt.Errorf("cannot read the token: %w", err)
 	}
+	if path != "" && !keep {
+		if err := spend(file, path); err != nil {
+			return err
+		}
+	}
 	c.token = bytes.TrimSpace(raw)
 	if len(c.token) < tokenMin || len(c.token) > tokenMax {
 		return fmt.Errorf("the token must have %d to %d bytes", tokenMin, tokenMax)
+	}
+	return nil
+}
+
+// spend takes the token out of the world, for a command that could read it would rule the sandbox. What is no regular
+// file, a pipe say, has given its content away already.
+func spend(file *os.File, path string) error {
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	err := os.Remove(path)
+	if err != nil && os.Truncate(path, 0) != nil {
+		return fmt.Errorf("every command inside could read the token: %w; put the file into a directory that uid %d may "+
+			"write to, or give --keep-token-file where no command can read it", err, os.Geteuid())
 	}
 	return nil
 }

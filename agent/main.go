@@ -34,6 +34,9 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == "clone" {
 		os.Exit(cloneMain(os.Args[2:], os.Stdout, os.Stderr))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "inject" {
+		os.Exit(injectMain(os.Args[2:], os.Stderr))
+	}
 	runtime.GOMAXPROCS(min(goroutinesAtOnce, runtime.NumCPU()))
 	debug.SetGCPercent(garbagePercentage)
 	debug.SetMemoryLimit(memoryGoal)
@@ -60,7 +63,7 @@ func serve(config *Config) error {
 	reaper := newReaper()
 	defaults := Defaults{Account: config.Account, Workdir: config.Workdir}
 	runs := newRuns(defaults, reaper, newSpoolDir(config.Spool), newCgroups(config.Cgroup))
-	stop := make(chan struct{}, 1)
+	stop, renewed := make(chan struct{}, 1), make(chan []byte, 1)
 	server := &Server{
 		config: config, auth: newAuth(config.Sandbox, config.token), runs: runs, started: time.Now(),
 		stop: func() {
@@ -70,6 +73,7 @@ func serve(config *Config) error {
 			}
 		},
 	}
+	server.renew = func(token []byte) { renewed <- token }
 	clear(config.token)
 	watchSignals(config, server.stop)
 	httpServer := server.httpServer()
@@ -85,6 +89,9 @@ func serve(config *Config) error {
 	holdLifeline(config.LifeFd, server.stop)
 	select {
 	case <-stop:
+	case token := <-renewed:
+		finish(httpServer)
+		return become(os.Args, token)
 	case err := <-failed:
 		return err
 	}
@@ -133,13 +140,18 @@ func announceReady(fd int) {
 func endAll(server *http.Server, runs *Runs) error {
 	runs.Close()
 	gone := killDescendants()
+	finish(server)
+	if !gone {
+		return errors.New("some processes did not end")
+	}
+	return nil
+}
+
+// finish lets answers in flight end, within a bound.
+func finish(server *http.Server) {
 	patience, cancel := context.WithTimeout(context.Background(), shutdownPatience)
 	defer cancel()
 	if server.Shutdown(patience) != nil {
 		_ = server.Close()
 	}
-	if !gone {
-		return errors.New("some processes did not end")
-	}
-	return nil
 }
