@@ -9,6 +9,7 @@ from typing import Any
 from orchard_core.errors import ExecError, StdinClosed
 from orchard_core.sandbox.agent import spec
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
+from orchard_core.sandbox.agent.told import RunTold, told
 from orchard_core.sandbox.agent.wire import ANSWER_MAX, PIECE
 from orchard_core.types.sandbox import ExecResult, PtySize
 
@@ -109,6 +110,10 @@ class AgentProcess:
             limit=self._answer_max,
         )
         return spec.parse(body)
+
+    async def told(self, wait_s: float = 0.0) -> RunTold:
+        """How it stands, after waiting up to `wait_s` for its end. Raises ExecError, ExecForgotten."""
+        return told(*await self.status(wait_s))
 
     async def wait(self, timeout: float | None = None) -> ExecResult:
         """Wait for the end. Raises TimeoutError after `timeout` seconds; the command then lives on."""

@@ -1,0 +1,1 @@
+"""The sandbox service: any provider over HTTP."""

@@ -1,0 +1,37 @@
+"""What an operator sets of the service."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from orchard_core import Record
+
+
+class ServiceSettings(Record):
+    """Bounds and habits of one service process."""
+
+    namespace: str = "default"
+    """What v1 answers call `namespace`: the cluster's, or a name for the machine."""
+    image_fallback: bool = False
+    """Serve an image that the provider cannot give from the host's own files, told in the answer's labels;
+    otherwise such a request is refused."""
+    rootfs_allowed: tuple[str, ...] = ()
+    """Directories below which `rootfs:` images of clients may lie; none by default."""
+    body_mb: int = Field(default=64, ge=1)
+    """Largest JSON body, MiB: a base64 file and a patch travel in one. Streamed files have no such bound."""
+    file_mb: int = Field(default=32, ge=1)
+    """Largest file that one v1 answer carries as base64, MiB."""
+    wait_s: float = Field(default=300.0, gt=0)
+    """Longest wait on the server that a client can ask for, seconds."""
+    create_s: float = Field(default=600.0, gt=0)
+    """Time to readiness of a sandbox whose request names none, seconds."""
+    ttl_s: float = Field(default=4 * 3600.0, gt=0)
+    """Life span of a sandbox whose request names none, seconds."""
+    heartbeat_s: float = Field(default=120.0, gt=0)
+    """A sandbox that ever sent a heartbeat is destroyed when none came for so long, seconds."""
+    drain_s: float = Field(default=30.0, ge=0)
+    """How long a service that is told to end waits for the requests it has, seconds."""
+    max_sandboxes: int = Field(default=0, ge=0)
+    """Sandboxes at once, of all tenants; 0: no bound of ours."""
+    output_mb: int = Field(default=16, ge=1)
+    """Bytes of each output that a v1 job carries, MiB, half of it the head, half the tail."""
