@@ -1,12 +1,12 @@
 """What the service itself refuses. problems.py makes HTTP answers of these and of every other error.
 
-    ServiceFault
-    |- KeyMissing 401, KeyRefused 403, ScopeMissing 403
-    |- RequestInvalid 422 (400 where it is no JSON), BodyTooLarge 413, RequestTooSlow 408
-    |- SandboxUnknown 404, JobUnknown 404
-    |- SandboxBusy 409 (the state of the sandbox does not allow it)
-    |- WaitEnded 408
-    `- TooManyRequests 429
+ServiceFault
+|- KeyMissing 401, KeyRefused 403, ScopeMissing 403
+|- RequestInvalid 422 (400 where it is no JSON), BodyTooLarge 413, RequestTooSlow 408
+|- SandboxUnknown 404, JobUnknown 404
+|- SandboxBusy 409 (the state of the sandbox does not allow it)
+|- WaitEnded 408
+`- TooManyRequests 429
 """
 
 from __future__ import annotations

@@ -1,0 +1,124 @@
+"""One sandbox of the service, from the request that asks for it to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+
+from orchard_core import (
+    AgentClient,
+    AgentSandbox,
+    OrchardError,
+    Sandbox,
+    SandboxGone,
+    SandboxSpec,
+    SandboxUnsupported,
+)
+from orchard_env.service.faults import SandboxBusy, WaitEnded
+
+TENANT_LABEL = "orchard.dev/tenant"
+"""Who owns a sandbox: a label of its spec, so that it survives whoever made it."""
+
+
+class Status(StrEnum):
+    """How a sandbox stands."""
+
+    PENDING = "pending"
+    """It is being made."""
+    READY = "ready"
+    """Its agent answered."""
+    FAILED = "failed"
+    """It did not come up, or it has ended; the entry's `fault` says why."""
+
+
+class Entry:
+    """A sandbox and what the service knows of it. Made by `Fleet` alone."""
+
+    def __init__(self, *, sandbox_id: str, spec: SandboxSpec, created: float) -> None:
+        self.id = sandbox_id
+        """The id that clients use; the spec's name."""
+        self.spec = spec
+        """What it was asked to be; its labels carry the owner."""
+        self.created = created
+        """Seconds since the epoch."""
+        self.settled = asyncio.Event()
+        """Set when it is pending no more."""
+        self._sandbox: Sandbox | None = None
+        self._fault: OrchardError | None = None
+        self.failed_at: float | None = None
+        """When it was first seen to have failed, monotonic seconds."""
+
+    @property
+    def tenant(self) -> str:
+        """Its owner's name; empty when nobody's label says so."""
+        return self.spec.labels.get(TENANT_LABEL, "")
+
+    @property
+    def status(self) -> Status:
+        """How it stands, as far as is known without asking it."""
+        if self.fault is not None:
+            return Status.FAILED
+        return Status.PENDING if self._sandbox is None else Status.READY
+
+    @property
+    def fault(self) -> OrchardError | None:
+        """Why it failed or ended; None while it is well."""
+        if self._fault is None and isinstance(self._sandbox, AgentSandbox):
+            ended = self._sandbox.ended
+            if ended is not None:
+                self.fail(SandboxGone(ended))
+        return self._fault
+
+    def succeed(self, sandbox: Sandbox) -> None:
+        """It came up."""
+        self._sandbox = sandbox
+        self.settled.set()
+
+    def fail(self, fault: OrchardError) -> None:
+        """It did not, or it is no more."""
+        self._fault = fault
+        self.failed_at = time.monotonic()
+        self.settled.set()
+
+    async def ready(self, timeout: float) -> Sandbox:
+        """The sandbox, after waiting at most `timeout` seconds for it to come up. Raises WaitEnded, and what
+        kept it from coming up."""
+        if not self.settled.is_set():
+            try:
+                async with asyncio.timeout(timeout):
+                    await self.settled.wait()
+            except TimeoutError:
+                raise WaitEnded(
+                    f"sandbox {self.id} is not ready after {timeout:g} s; it is still being made",
+                    hint="wait again, or ask for its status",
+                ) from None
+        return self.sandbox
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The sandbox itself. Raises SandboxBusy while it is being made, and its fault when it has one."""
+        fault = self.fault
+        if fault is not None:
+            raise fault
+        if self._sandbox is None:
+            raise SandboxBusy(
+                f"sandbox {self.id} is still being made",
+                hint=f"GET /sandboxes/{self.id}/wait returns when it is ready",
+            )
+        return self._sandbox
+
+    @contextmanager
+    def lent(self) -> Iterator[AgentClient]:
+        """Its agent's client with every right, while held a use of the sandbox. Raises as `sandbox`, and
+        SandboxUnsupported for a sandbox without an agent of ours."""
+        sandbox = self.sandbox
+        if not isinstance(sandbox, AgentSandbox):
+            raise SandboxUnsupported(
+                f"sandbox {self.id} has no agent that a service could speak to",
+                hint="serve a provider whose sandboxes run Orchard's agent, such as local or kubernetes",
+            )
+        with sandbox.lent() as client:
+            yield client
