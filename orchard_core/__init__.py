@@ -107,11 +107,14 @@ _MODULES = {
     "orchard_core.rollout.stop": ("Stop",),
     "orchard_core.rollout.store.run": ("Run", "open_run"),
     "orchard_core.sandbox.agent.client": ("AgentClient",),
+    "orchard_core.sandbox.agent.link": ("AgentLink",),
+    "orchard_core.sandbox.agent.told": ("RunTold",),
     "orchard_core.sandbox.agent_process": ("AgentProcesses",),
     "orchard_core.sandbox.agent_provider": (
         "AdoptingAgentProvider", "AdoptingPlaces", "AgentProvider", "NewPlace", "Places", "SavingPlaces",
         "StandingPlace",
     ),
+    "orchard_core.sandbox.agent_sandbox": ("AgentSandbox",),
     "orchard_core.sandbox.contract": (
         "AdoptingProvider", "Command", "Process", "Sandbox", "SandboxProvider",
     ),

@@ -164,6 +164,8 @@ from orchard_core.rollout.stop import Stop as Stop
 from orchard_core.rollout.store.run import Run as Run
 from orchard_core.rollout.store.run import open_run as open_run
 from orchard_core.sandbox.agent.client import AgentClient as AgentClient
+from orchard_core.sandbox.agent.link import AgentLink as AgentLink
+from orchard_core.sandbox.agent.told import RunTold as RunTold
 from orchard_core.sandbox.agent_process import AgentProcesses as AgentProcesses
 from orchard_core.sandbox.agent_provider import AdoptingAgentProvider as AdoptingAgentProvider
 from orchard_core.sandbox.agent_provider import AdoptingPlaces as AdoptingPlaces
@@ -172,6 +174,7 @@ from orchard_core.sandbox.agent_provider import NewPlace as NewPlace
 from orchard_core.sandbox.agent_provider import Places as Places
 from orchard_core.sandbox.agent_provider import SavingPlaces as SavingPlaces
 from orchard_core.sandbox.agent_provider import StandingPlace as StandingPlace
+from orchard_core.sandbox.agent_sandbox import AgentSandbox as AgentSandbox
 from orchard_core.sandbox.contract import AdoptingProvider as AdoptingProvider
 from orchard_core.sandbox.contract import Command as Command
 from orchard_core.sandbox.contract import Process as Process

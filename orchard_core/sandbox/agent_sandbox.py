@@ -105,6 +105,11 @@ class AgentSandbox:
         """Seconds since the last call ended; 0 while one runs."""
         return 0.0 if self._open_calls else time.monotonic() - self._last_used
 
+    @property
+    def ended(self) -> str | None:
+        """Why it is of no use any more, as far as is known without asking its agent; None while it is."""
+        return self._gone or self._place.ended()
+
     @contextlib.contextmanager
     def _call(self) -> Iterator[AgentClient]:
         """Every use of the agent passes here: it counts as activity, and an end gets its reason."""

@@ -17,6 +17,7 @@ from orchard_core.sandbox.agent.forward import Forward
 from orchard_core.sandbox.agent.health import AgentHealth, AgentMetrics
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
 from orchard_core.sandbox.agent.process import WAIT_S, AgentProcess
+from orchard_core.sandbox.agent.told import RunTold, told
 from orchard_core.sandbox.agent.trees import AgentTrees
 from orchard_core.sandbox.agent.tunnel import Tunnel
 from orchard_core.sandbox.agent.wire import ANSWER_MAX
@@ -41,6 +42,11 @@ class AgentClient(AgentFiles, AgentTrees):
     def endpoint(self) -> AgentEndpoint:
         """What it was made from. It holds the root token: give others what `mint_token` returns."""
         return self._link.endpoint
+
+    @property
+    def link(self) -> AgentLink:
+        """The calls below this client's, with its token."""
+        return self._link
 
     async def __aenter__(self) -> AgentClient:
         return self
@@ -155,6 +161,36 @@ class AgentClient(AgentFiles, AgentTrees):
         )
         await self._post(body, 0.0)
         return AgentProcess(self._link, run_id, answer_max=ANSWER_MAX + 2 * (output_limit or 0))
+
+    async def begin(
+        self,
+        command: Command,
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        user: str | None = None,
+        output_limit: int | None = None,
+        run_id: str | None = None,
+        wait_s: float = 0.0,
+    ) -> RunTold:
+        """Start a command, with /dev/null as its input, and tell how it stands after at most `wait_s`
+        seconds (60 at most). It is left to itself: cancelling this call does not end it. Raises as `exec`."""
+        body = spec.frame(
+            run_id or new_run_id(),
+            command,
+            cwd=cwd,
+            env=env,
+            timeout=timeout,
+            user=user,
+            stdin="",
+            output_limit=output_limit,
+        )
+        return told(*await self._post(body, wait_s, ANSWER_MAX + 2 * (output_limit or 0)))
+
+    def process(self, run_id: str) -> AgentProcess:
+        """The run with this id, without asking whether there is one: its methods say so."""
+        return AgentProcess(self._link, run_id)
 
     async def attach(self, run_id: str) -> AgentProcess:
         """The run with this id. Raises ExecError when there is none, ExecForgotten when it is long over."""
