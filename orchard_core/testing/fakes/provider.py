@@ -9,6 +9,7 @@ import weakref
 from pathlib import Path
 
 from orchard_core.errors import OrchardError, SandboxUnsupported, SnapshotMissing
+from orchard_core.sandbox.furnish import check_spec, name_for
 from orchard_core.testing.fakes.process import kill_marked
 from orchard_core.testing.fakes.sandbox import Copier, FakeSandbox
 from orchard_core.types.sandbox import Capabilities, ImageRef, NetworkMode, SandboxSpec, Snapshot
@@ -55,11 +56,13 @@ class FakeProvider:
 
     async def create(self, spec: SandboxSpec, *, restore: Snapshot | None = None) -> FakeSandbox:
         """See SandboxProvider."""
+        check_spec(spec)
         self._refuse(spec)
+        sandbox_id = name_for(spec, "sandbox", {path.name for path in self._home.glob("sandboxes/*")})
         saved = None if restore is None else self._saved(spec, restore)
         if self._fail:
             raise self._fail.pop(0)
-        base = self._home / f"sandbox-{uuid.uuid4().hex[:12]}"
+        base = self._home / "sandboxes" / sandbox_id
         for name in ("root", "home", "tmp", "runs"):
             (base / name).mkdir(parents=True)
         copier = Copier(self._save, self.create, self.discard)

@@ -61,7 +61,7 @@ class FakeSandbox:
         self._copier = copier
         self._output_limit = output_limit
         self._files = FakeFiles(base / "root")
-        self.marker = f"ORCHARD_FAKE_SANDBOX={base.name}"
+        self.marker = f"ORCHARD_FAKE_SANDBOX={base}"
         """What the environment of every process in it carries."""
         self._closed = False
         self._used = time.monotonic()
@@ -209,8 +209,9 @@ class FakeSandbox:
         """See Sandbox."""
         check_count(count)
         saved = await self.snapshot()
+        spec = self._spec.model_copy(update={"name": None})
         try:
-            made = await make_all(lambda: self._copier.create(self._spec, restore=saved), count)
+            made = await make_all(lambda: self._copier.create(spec, restore=saved), count)
             return builtins.list[Sandbox](made)
         finally:
             await self._copier.discard(saved)

@@ -93,3 +93,28 @@ class TestAnyImageAccepted(Faulty):
                 return None
 
         return Lenient()
+
+
+class TestANameIgnored(Faulty):
+    caught_by = "test_a_name_becomes_the_id"
+
+    async def make_provider(self) -> SandboxProvider:
+        class Deaf(CleaningProvider):
+            async def create(self, spec: SandboxSpec, *, restore: Snapshot | None = None) -> FakeSandbox:
+                return await super().create(spec.model_copy(update={"name": None}), restore=restore)
+
+        return Deaf()
+
+
+class TestATakenNameGivenOut(Faulty):
+    caught_by = "test_a_taken_name_is_refused"
+
+    async def make_provider(self) -> SandboxProvider:
+        class Careless(CleaningProvider):
+            async def create(self, spec: SandboxSpec, *, restore: Snapshot | None = None) -> FakeSandbox:
+                for made in self.created:
+                    if spec.name == made.id and await made.alive():
+                        return made
+                return await super().create(spec, restore=restore)
+
+        return Careless()

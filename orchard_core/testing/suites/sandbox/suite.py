@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from orchard_core.testing.suites.sandbox.adoption import AdoptionSuite
 from orchard_core.testing.suites.sandbox.ending import EndingSuite
 from orchard_core.testing.suites.sandbox.files import FilesSuite
 from orchard_core.testing.suites.sandbox.given import ArgvSuite, GivenSuite
 from orchard_core.testing.suites.sandbox.isolation import IsolationSuite
 from orchard_core.testing.suites.sandbox.life import LifeSuite, LimitsSuite, ProcessLifeSuite
 from orchard_core.testing.suites.sandbox.names import LinksSuite, NamesSuite
+from orchard_core.testing.suites.sandbox.naming import NamingSuite
 from orchard_core.testing.suites.sandbox.network import NetworkSuite
 from orchard_core.testing.suites.sandbox.once import OnceSuite
 from orchard_core.testing.suites.sandbox.output import OutputSuite
@@ -35,6 +37,8 @@ class SandboxSuite(
     NetworkSuite,
     IsolationSuite,
     LifeSuite,
+    NamingSuite,
+    AdoptionSuite,
     SnapshotsSuite,
     ForksSuite,
     ProcessLifeSuite,
