@@ -248,6 +248,14 @@ class AgentSandbox:
         with self._call() as client:
             return await client.mint_token()
 
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[AgentClient]:
+        """Its agent's client with every right, for a service that carries the calls of others and checks
+        them. It counts as a call while it is held, and what fails in it gets the sandbox's own reason.
+        Raises SandboxGone."""
+        with self._call() as client:
+            yield client
+
     async def withdraw(self, endpoint: AgentEndpoint) -> None:
         """See Sandbox."""
         with self._call() as client:
