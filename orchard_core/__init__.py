@@ -115,6 +115,8 @@ _MODULES = {
         "StandingPlace",
     ),
     "orchard_core.sandbox.agent_sandbox": ("AgentSandbox",),
+    "orchard_core.sandbox.agent.renewal": ("renew_agent",),
+    "orchard_core.sandbox.egress.outlet": ("Outlet", "needs_outlet", "outlet_environment"),
     "orchard_core.sandbox.contract": (
         "AdoptingProvider", "Command", "Process", "Sandbox", "SandboxProvider",
     ),

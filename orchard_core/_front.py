@@ -165,6 +165,7 @@ from orchard_core.rollout.store.run import Run as Run
 from orchard_core.rollout.store.run import open_run as open_run
 from orchard_core.sandbox.agent.client import AgentClient as AgentClient
 from orchard_core.sandbox.agent.link import AgentLink as AgentLink
+from orchard_core.sandbox.agent.renewal import renew_agent as renew_agent
 from orchard_core.sandbox.agent.told import RunTold as RunTold
 from orchard_core.sandbox.agent_process import AgentProcesses as AgentProcesses
 from orchard_core.sandbox.agent_provider import AdoptingAgentProvider as AdoptingAgentProvider
@@ -180,6 +181,9 @@ from orchard_core.sandbox.contract import Command as Command
 from orchard_core.sandbox.contract import Process as Process
 from orchard_core.sandbox.contract import Sandbox as Sandbox
 from orchard_core.sandbox.contract import SandboxProvider as SandboxProvider
+from orchard_core.sandbox.egress.outlet import Outlet as Outlet
+from orchard_core.sandbox.egress.outlet import needs_outlet as needs_outlet
+from orchard_core.sandbox.egress.outlet import outlet_environment as outlet_environment
 from orchard_core.tasks.contract import TaskSet as TaskSet
 from orchard_core.tasks.contract import Tool as Tool
 from orchard_core.tasks.doctor import Attempt as Attempt

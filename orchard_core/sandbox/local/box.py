@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from orchard_core.errors import SandboxConnectionLost, SandboxCreateFailed, SandboxError, SandboxGone
 from orchard_core.sandbox.agent import AgentClient
-from orchard_core.sandbox.egress.policy import EgressPolicy
-from orchard_core.sandbox.egress.proxy import EgressProxy
+from orchard_core.sandbox.egress.outlet import Outlet, needs_outlet, outlet_environment
 from orchard_core.sandbox.local.account import Account
 from orchard_core.sandbox.local.cgroups import SandboxCgroup
 from orchard_core.sandbox.local.cloning import Cloned, Cloning
@@ -32,7 +31,6 @@ Fill = Callable[[list[Path]], Awaitable[None]]
 """Puts saved files where the writable layers of a new sandbox shall be; none of them exists yet."""
 
 _T = TypeVar("_T")
-_PROXY_INSIDE = "127.0.0.1:3128"
 _RETRY_S = 0.005
 _HOST_NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts")
 
@@ -66,7 +64,7 @@ class LocalBox:
         self._cgroup = SandboxCgroup()
         self._plan: Plan | None = None
         self._launched: Launched | None = None
-        self._proxy: EgressProxy | None = None
+        self._outlet: Outlet | None = None
         self._watchers: list[asyncio.Task[None]] = []
         # A thread goes on when its caller is cancelled: what it starts must be known to whoever removes it.
         self._changing = threading.Lock()
@@ -93,18 +91,18 @@ class LocalBox:
     @property
     def proxied(self) -> bool:
         """The network policy goes through the proxy."""
-        return self._spec.network.mode in {NetworkMode.OPEN, NetworkMode.ALLOW_LIST}
+        return needs_outlet(self._spec.network)
 
     async def open(self) -> AgentClient:
         """Make the directories and start the first agent. Raises SandboxCreateFailed."""
         if self.proxied:
-            self._proxy = EgressProxy(EgressPolicy(self._spec.network))
+            self._outlet = Outlet(self._spec.network, self._path)
         try:
             self._plan = await self._blocking(self._prepare)
             if self._fill is not None:
                 await self._fill(writable(self._plan.layers))
-            if self._proxy is not None:
-                await self._proxy.start(self._path / "egress.sock")
+            if self._outlet is not None:
+                await self._outlet.open()
         except OSError as error:
             raise SandboxCreateFailed(f"sandbox {self._id}: {error}") from error
         return await self._start_agent()
@@ -177,8 +175,9 @@ class LocalBox:
         for task in self._watchers:
             with contextlib.suppress(RuntimeError):  # its loop is closed
                 task.cancel()
-        if self._proxy is not None:
-            await self._proxy.close()
+        if self._outlet is not None:
+            with contextlib.suppress(RuntimeError):  # likewise
+                await self._outlet.close()
         with contextlib.suppress(OSError):  # what is left lies under this driver's lease: a reaper finds it
             await self._blocking(self._remove)
         self._on_destroyed()
@@ -195,9 +194,7 @@ class LocalBox:
             layers=layers,
             mounts=(*(Mount(source=path, target=path) for path in found), *self._spec.mounts),
             account=self._account,
-            env=environment(
-                self._account, (_proxy_environment() if self.proxied else {}) | dict(self._spec.env)
-            ),
+            env=environment(self._account, {**outlet_environment(self._spec.network), **self._spec.env}),
             workdir=self._spec.workdir,
             agent=self._host.agent,
             host_network=host_network,
@@ -220,8 +217,8 @@ class LocalBox:
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._first_answer(client)
-                if self._proxy is not None:
-                    await client.tunnel(str(self._path / "egress.sock"), listen=_PROXY_INSIDE)
+                if self._outlet is not None:
+                    await self._outlet.connect(client)
         except TimeoutError:
             await client.close()
             raise SandboxCreateFailed(
@@ -261,10 +258,3 @@ class LocalBox:
 
     async def _blocking(self, work: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._spawner, work)
-
-
-def _proxy_environment() -> dict[str, str]:
-    url = f"http://{_PROXY_INSIDE}"
-    names = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
-    local = "localhost,127.0.0.1,::1"
-    return dict.fromkeys(names, url) | {"NO_PROXY": local, "no_proxy": local}
