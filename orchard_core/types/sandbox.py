@@ -211,11 +211,16 @@ class AgentEndpoint:
     """The in-sandbox agent as a program in any language reaches it (see the agent protocol page)."""
 
     url: str
-    """`http://HOST:PORT`, or `unix:PATH` for plain HTTP/1.1 over a Unix socket."""
+    """`http://HOST:PORT`, or `unix:PATH` for plain HTTP/1.1 over a Unix socket; or `http(s)://HOST/PATH` of a
+    service that passes calls on, and carries upgrades over WebSocket."""
     token: str = field(repr=False)
-    """Bearer token, scoped to commands and files of this one sandbox."""
+    """Bearer token, scoped to commands and files of this one sandbox; empty where a service puts it in."""
     sandbox_id: str
     """Sent with every call; the agent answers to no other."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Sent with every call besides, such as a service's API key."""
+    ca_file: str = ""
+    """PEM file of authorities that https trusts besides the system's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,8 +33,9 @@ class AgentClient(AgentFiles, AgentTrees):
     """One agent. Calls may run at the same time; each method raises SandboxGone, SandboxConnectionLost and
     AgentRefused besides what it says."""
 
-    def __init__(self, endpoint: AgentEndpoint) -> None:
-        super().__init__(AgentLink(endpoint))
+    def __init__(self, endpoint: AgentEndpoint, *, through: AgentEndpoint | None = None) -> None:
+        """`through` is a second way to the same agent; see AgentLink."""
+        super().__init__(AgentLink(endpoint, through=through))
         self._forwards: list[Forward] = []
         self._tunnels: list[Tunnel] = []
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
+from orchard_core import errors
 from orchard_core.errors import (
     AgentRefused,
     ArchiveEscape,
@@ -21,8 +23,10 @@ from orchard_core.errors import (
     NotADirectory,
     PortRefused,
     RangeRefused,
+    SandboxConnectionLost,
     SandboxError,
     SandboxGone,
+    ServiceOverloaded,
     StdinClosed,
     UserUnknown,
 )
@@ -64,11 +68,43 @@ _ERRORS: dict[str, type[SandboxError]] = {
     "port_refused": PortRefused,
 }
 
+_BY_STATUS: dict[int, type[SandboxError]] = {
+    401: AgentRefused,
+    403: AgentRefused,
+    410: SandboxGone,
+    429: ServiceOverloaded,
+    502: SandboxConnectionLost,
+    503: ServiceOverloaded,
+    504: SandboxConnectionLost,
+}
+"""What a service, or a proxy before it, means that says no more."""
 
-def agent_error(status: int, body: bytes) -> SandboxError:
-    """The error that an answer with this status and body stands for."""
+
+def agent_error(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> SandboxError:
+    """The error that an answer with this status, body and (lower-case) headers stands for: an agent's, or
+    that of a service before it, which names the class."""
     try:
         said = json.loads(body)
-        return _ERRORS.get(str(said["code"]), SandboxError)(str(said["message"]))
-    except (ValueError, KeyError, TypeError):
-        return SandboxError(f"the agent answered {status}: {body[:200].decode('utf-8', 'replace')}")
+        message = str(said["message"])
+        kind = _ERRORS.get(str(said.get("code", ""))) or _named(str(said.get("error", "")))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        said, kind = {}, None
+        message = f"what answers for the agent says {status}: {body[:200].decode('utf-8', 'replace')}"
+    hint = str(said.get("hint") or "")
+    kind = kind or _BY_STATUS.get(status, SandboxError)
+    if issubclass(kind, ServiceOverloaded):
+        return kind(message, retry_after_s=_retry_after(headers or {}), hint=hint)
+    return kind(message, hint=hint)
+
+
+def _named(name: str) -> type[SandboxError] | None:
+    kind = getattr(errors, name, None)
+    return kind if isinstance(kind, type) and issubclass(kind, SandboxError) else None
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds; the date form is taken for unknown, since clocks differ."""
+    try:
+        return max(0.0, float(headers.get("retry-after", "")))
+    except ValueError:
+        return None

@@ -1,25 +1,33 @@
-"""Calls to one agent: a pool of connections, the two credentials, bounded repeats, typed errors."""
+"""Calls to one agent: the ways to it, bounded repeats, typed errors."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
-from collections.abc import AsyncIterator, Mapping
+import random
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import quote_from_bytes
 
-from orchard_core.errors import FileError, SandboxConnectionLost, SandboxGone
-from orchard_core.sandbox.agent.address import AgentAddress, Streams
+from orchard_core.errors import FileError, SandboxConnectionLost, SandboxGone, ServiceOverloaded
+from orchard_core.sandbox.agent.address import Streams
 from orchard_core.sandbox.agent.faults import agent_error
+from orchard_core.sandbox.agent.route import Route
 from orchard_core.sandbox.agent.wire import ANSWER_MAX, Answer, Body, Connection
 from orchard_core.types.sandbox import AgentEndpoint
 
 CALL_S = 30.0
 """A call whose answer has not begun after this many seconds is lost."""
 CONNECT_S = 10.0
-_IDLE_MAX = 64
+_CONNECT_FIRST_S = 3.0
+"""Where there is another way, this one is given less time."""
 _PAUSES_S = (0.05, 0.2, 0.5, 1.0, 2.0)
+_SERVICE_PAUSES_S = (*_PAUSES_S, 4.0, 8.0, 8.0, 8.0)
+"""A service that restarts is away for a while, and what runs in its sandboxes goes on."""
+_OVERLOADED_S = 120.0
+"""How long a service that has no room is asked again."""
+_RETRY_AFTER_MAX_S = 30.0
+_REFUSED = (401, 403)
 
 Query = Mapping[str, object]
 """Text, numbers, or None for what is left out."""
@@ -28,15 +36,21 @@ Query = Mapping[str, object]
 class AgentLink:
     """Everything above it speaks of calls, nothing below it of agents."""
 
-    def __init__(self, endpoint: AgentEndpoint) -> None:
+    def __init__(self, endpoint: AgentEndpoint, *, through: AgentEndpoint | None = None) -> None:
+        """`through` is a second way, taken when the first cannot be reached, and for what its token may not
+        do. Nothing is done twice: a call changes ways only when it was not carried out."""
         self.endpoint = endpoint
-        self.address = AgentAddress.parse(endpoint.url)
-        self._headers = {
-            "Authorization": f"Bearer {endpoint.token}",
-            "X-Orchard-Sandbox": endpoint.sandbox_id,
-        }
-        self._idle: deque[Connection] = deque()
+        connect_s = CONNECT_S if through is None else _CONNECT_FIRST_S
+        self._routes = [Route(endpoint, connect_s=connect_s)]
+        if through is not None:
+            self._routes.append(Route(through, connect_s=CONNECT_S))
+        self._all = tuple(self._routes)
         self._closed = False
+
+    @property
+    def direct(self) -> bool:
+        """Calls go to the agent itself, without a service between."""
+        return not self._routes[0].service
 
     async def call(
         self,
@@ -52,17 +66,18 @@ class AgentLink:
         """Headers and body of a good answer. `repeat` says that sending it twice does no harm.
 
         Raises the typed error of a bad answer, FileError for one with more than `limit` bytes, SandboxGone
-        when nothing listens, SandboxConnectionLost.
+        when nothing listens, SandboxConnectionLost, ServiceOverloaded when a service has no room for long.
         """
-        for pause in (*_PAUSES_S, None):
+        pauses = iter(_SERVICE_PAUSES_S if self._routes[-1].service else _PAUSES_S)
+        while True:
             try:
                 async with self.open(method, path, query, body, patience=patience) as answer:
                     return answer.headers, await answer.read(limit)
             except SandboxConnectionLost:
+                pause = next(pauses, None)
                 if pause is None or not repeat or self._closed:
                     raise
             await asyncio.sleep(pause)
-        raise AssertionError("unreachable")
 
     @asynccontextmanager
     async def open(
@@ -77,10 +92,17 @@ class AgentLink:
     ) -> AsyncIterator[Answer]:
         """A good answer whose body is still to be read; its connection is kept only if that was done."""
         target = path + query_string(query)
-        async with self.carry(method, target, body, headers=headers, patience=patience) as answer:
-            if answer.status >= 300:
-                raise agent_error(answer.status, await answer.read())
-            yield answer
+        watched = _watched(body)
+        room = _Room()
+        while True:
+            async with self.carry(method, target, watched, headers=headers, patience=patience) as answer:
+                if answer.status < 300:
+                    yield answer
+                    return
+                error = agent_error(answer.status, await answer.read(), answer.headers)
+            if not isinstance(error, ServiceOverloaded) or _begun(watched) or self._closed:
+                raise error
+            await room.wait(error)
 
     @asynccontextmanager
     async def carry(
@@ -94,72 +116,122 @@ class AgentLink:
     ) -> AsyncIterator[Answer]:
         """Whatever the agent answers, good or bad: for who carries the calls of others. `target` is path and
         query as they are sent; `headers` may tell the Content-Length of a streamed body."""
-        connection = await self._acquire()
+        watched = _watched(body)
+        route, connection = await self._acquire()
         answer: Answer | None = None
         try:
-            sent = {**self._headers, **headers} if headers else self._headers
-            answer = await connection.call(method, target, sent, body, patience)
+            while True:
+                sent = {**route.headers, **headers} if headers else route.headers
+                answer = await connection.call(method, route.target(target), sent, watched, patience)
+                other = self._other(route)
+                if other is None or answer.status not in _REFUSED or _begun(watched):
+                    break
+                connection.close()
+                route, connection = other, await other.acquire()
             yield answer
         finally:
-            self._release(connection, answer)
+            route.release(connection, answer)
 
     async def upgrade(
         self, method: str, path: str, query: Query | None, protocol: str
     ) -> tuple[dict[str, str], Streams]:
         """Turn a fresh connection into a raw one. The caller closes it."""
-        answer, streams = await self.carry_upgrade(method, path + query_string(query), protocol)
-        if answer.status != 101:
+        target = path + query_string(query)
+        room = _Room()
+        while True:
+            answer, streams = await self.carry_upgrade(method, target, protocol)
+            if answer.status in _REFUSED and len(self._routes) > 1:
+                streams[1].transport.abort()
+                answer, streams = await self._routes[-1].upgrade(method, target, protocol, CALL_S)
+            if answer.status == 101:
+                return answer.headers, streams
             try:
-                raise agent_error(answer.status, await answer.read())
+                error = agent_error(answer.status, await answer.read(), answer.headers)
             finally:
                 streams[1].transport.abort()
-        return answer.headers, streams
+            if not isinstance(error, ServiceOverloaded):
+                raise error
+            await room.wait(error)
 
     async def carry_upgrade(self, method: str, target: str, protocol: str) -> tuple[Answer, Streams]:
         """Whatever the agent answers, and the connection, which is a raw one when it answered 101. The caller
         closes it."""
-        connection = Connection(await self._connect())
-        headers = self._headers | {"Connection": "Upgrade", "Upgrade": protocol}
-        try:
-            answer = await connection.call(method, target, headers, b"", CALL_S)
-        except BaseException:
-            connection.close()
-            raise
-        return answer, (connection.reader, connection.writer)
+        while True:
+            route = self._routes[0]
+            try:
+                return await route.upgrade(method, target, protocol, CALL_S)
+            except (SandboxGone, SandboxConnectionLost):
+                if not self._gave_up(route):
+                    raise
 
-    async def _acquire(self) -> Connection:
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.usable:
-                return connection
-            connection.close()
-        return Connection(await self._connect())
+    async def _acquire(self) -> tuple[Route, Connection]:
+        """A connection by the first way that can be had. Nothing was sent by the others."""
+        while True:
+            route = self._routes[0]
+            try:
+                return route, await route.acquire()
+            except (SandboxGone, SandboxConnectionLost):
+                if not self._gave_up(route):
+                    raise
 
-    async def _connect(self) -> Streams:
-        if self._closed:
-            raise SandboxGone("this client is closed")
-        try:
-            async with asyncio.timeout(CONNECT_S):
-                return await self.address.connect()
-        except (FileNotFoundError, ConnectionRefusedError) as error:
-            raise SandboxGone(
-                f"no agent listens at {self.address.url}", hint="the sandbox has ended"
-            ) from error
-        except (OSError, TimeoutError) as error:
-            raise SandboxConnectionLost(f"cannot reach the agent at {self.address.url}: {error!r}") from error
+    def _gave_up(self, route: Route) -> bool:
+        """Whether there is another way. A route that cannot be reached is not tried again."""
+        if self._closed or route is self._all[-1]:
+            return False
+        if route in self._routes:
+            self._routes.remove(route)
+        return True
 
-    def _release(self, connection: Connection, answer: Answer | None) -> None:
-        reusable = answer is not None and answer.complete and answer.headers.get("connection") != "close"
-        if reusable and connection.usable and not self._closed and len(self._idle) < _IDLE_MAX:
-            self._idle.append(connection)
-        else:
-            connection.close()
+    def _other(self, route: Route) -> Route | None:
+        return None if route is self._all[-1] else self._all[-1]
+
+    def drop_idle(self) -> None:
+        """Close the connections that no call uses; the next call opens another."""
+        for route in self._all:
+            route.drop_idle()
 
     async def close(self) -> None:
         """Drop all idle connections; calls under way end by themselves."""
         self._closed = True
-        while self._idle:
-            self._idle.pop().close()
+        for route in self._all:
+            await route.close()
+
+
+class _Watched:
+    """A streamed body that tells whether any of it was taken."""
+
+    def __init__(self, body: AsyncIterable[bytes]) -> None:
+        self._body = body
+        self.begun = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        self.begun = True
+        async for piece in self._body:
+            yield piece
+
+
+def _watched(body: Body) -> bytes | _Watched:
+    return body if isinstance(body, (bytes, _Watched)) else _Watched(body)
+
+
+def _begun(body: bytes | _Watched) -> bool:
+    return isinstance(body, _Watched) and body.begun
+
+
+class _Room:
+    """The waits of one call for a service that has no room."""
+
+    def __init__(self) -> None:
+        self._waited = 0.0
+
+    async def wait(self, error: ServiceOverloaded) -> None:
+        """As long as the service asked, with jitter. Raises the error when it was long enough."""
+        if self._waited > _OVERLOADED_S:
+            raise error
+        asked = min(_RETRY_AFTER_MAX_S, error.retry_after_s or 1.0)
+        pause = asked * random.uniform(1.0, 1.5)  # noqa: S311 - spreads callers, guards nothing
+        self._waited += pause
+        await asyncio.sleep(pause)
 
 
 def query_string(query: Query | None) -> str:

@@ -119,10 +119,12 @@ def _size(said: bytes | str, base: int) -> int:
 class Connection:
     """A connection that carries one call at a time."""
 
-    __slots__ = ("reader", "reused", "writer")
+    __slots__ = ("_host", "reader", "reused", "writer")
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: Streams, *, host: str = "agent") -> None:
+        """`host` is what the header Host says; an agent reads none."""
         self.reader, self.writer = streams
+        self._host = host
         self.reused = False
 
     @property
@@ -140,7 +142,11 @@ class Connection:
         """Send a request and read the head of its answer, which must begin within `patience` seconds.
 
         A streamed body is sent in chunks, unless the headers tell its Content-Length."""
-        lines = [f"{method} {target} HTTP/1.1", "Host: agent", *(f"{k}: {v}" for k, v in headers.items())]
+        lines = [
+            f"{method} {target} HTTP/1.1",
+            f"Host: {self._host}",
+            *(f"{k}: {v}" for k, v in headers.items()),
+        ]
         if isinstance(body, bytes):
             if body or method in ("POST", "PUT"):
                 lines.append(f"Content-Length: {len(body)}")
