@@ -1,0 +1,1 @@
+"""What crosses the wire between a service and its clients."""
