@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from orchard_core import Capabilities, Record, SandboxSpec, Snapshot
 
@@ -29,7 +29,7 @@ from orchard_core import Capabilities, Record, SandboxSpec, Snapshot
 class Problem(Record):
     """Why a request was refused, or a sandbox failed. Unknown fields are a newer service's."""
 
-    model_config = {"extra": "ignore"}
+    model_config = ConfigDict(extra="ignore")
 
     error: str = ""
     """Class of orchard_core.errors, or of the service."""
@@ -55,7 +55,7 @@ class SandboxRequest(Record):
 class SandboxView(Record):
     """One sandbox as its owner sees it."""
 
-    model_config = {"extra": "ignore"}
+    model_config = ConfigDict(extra="ignore")
 
     id: str
     """Its id."""
@@ -90,7 +90,7 @@ class EndpointView(Record):
 class ServiceView(Record):
     """What the service can do."""
 
-    model_config = {"extra": "ignore"}
+    model_config = ConfigDict(extra="ignore")
 
     version: str = ""
     """Of orchard-env."""
