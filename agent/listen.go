@@ -15,7 +15,8 @@ const unixPathMax = 107 // sockaddr_un holds 108 bytes with the NUL
 // listenOn takes "unix:/path", "tcp:host:port" or "fd:number", a listening socket that the provider has made.
 //
 // An inherited socket has no name that the sandbox's own programs could see, remove or replace.
-// A Unix socket appears at its path only when it takes connections: it is bound under another name and renamed.
+// A Unix socket appears at its path only when it takes connections: it is bound under another name and renamed. It
+// belongs to the owner of its directory where that can be done: a driver that is not root made the directory.
 func listenOn(address string) (net.Listener, error) {
 	kind, rest, _ := strings.Cut(address, ":")
 	switch kind {
@@ -59,5 +60,14 @@ func listenUnix(path string) (net.Listener, error) {
 	if err := os.Chmod(early, 0o600); err != nil {
 		return nil, err
 	}
+	giveToOwnerOf(dir, early)
 	return listener, os.Rename(early, path)
+}
+
+func giveToOwnerOf(dir *os.File, path string) {
+	if info, err := dir.Stat(); err == nil {
+		if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
+			_ = os.Lchown(path, int(owner.Uid), int(owner.Gid))
+		}
+	}
 }

@@ -60,6 +60,7 @@ func serve(config *Config) error {
 		return fmt.Errorf("cannot protect the token: %w", err)
 	}
 	raiseLoopback()
+	makeWorkdir(config.Workdir, config.Account)
 	reaper := newReaper()
 	defaults := Defaults{Account: config.Account, Workdir: config.Workdir}
 	runs := newRuns(defaults, reaper, newSpoolDir(config.Spool), newCgroups(config.Cgroup))
