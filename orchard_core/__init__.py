@@ -108,13 +108,14 @@ _MODULES = {
     "orchard_core.rollout.store.run": ("Run", "open_run"),
     "orchard_core.sandbox.agent.client": ("AgentClient",),
     "orchard_core.sandbox.agent.link": ("AgentLink",),
+    "orchard_core.sandbox.agent.runs": ("RunOutput",),
     "orchard_core.sandbox.agent.told": ("RunTold",),
     "orchard_core.sandbox.agent_process": ("AgentProcesses",),
     "orchard_core.sandbox.agent_provider": (
         "AdoptingAgentProvider", "AdoptingPlaces", "AgentProvider", "NewPlace", "Places", "SavingPlaces",
         "StandingPlace",
     ),
-    "orchard_core.sandbox.agent_sandbox": ("AgentSandbox",),
+    "orchard_core.sandbox.agent_sandbox": ("AgentSandbox", "TellingPlace"),
     "orchard_core.sandbox.agent.renewal": ("renew_agent",),
     "orchard_core.sandbox.egress.outlet": ("Outlet", "needs_outlet", "outlet_environment"),
     "orchard_core.sandbox.contract": (

@@ -166,6 +166,7 @@ from orchard_core.rollout.store.run import open_run as open_run
 from orchard_core.sandbox.agent.client import AgentClient as AgentClient
 from orchard_core.sandbox.agent.link import AgentLink as AgentLink
 from orchard_core.sandbox.agent.renewal import renew_agent as renew_agent
+from orchard_core.sandbox.agent.runs import RunOutput as RunOutput
 from orchard_core.sandbox.agent.told import RunTold as RunTold
 from orchard_core.sandbox.agent_process import AgentProcesses as AgentProcesses
 from orchard_core.sandbox.agent_provider import AdoptingAgentProvider as AdoptingAgentProvider
@@ -176,6 +177,7 @@ from orchard_core.sandbox.agent_provider import Places as Places
 from orchard_core.sandbox.agent_provider import SavingPlaces as SavingPlaces
 from orchard_core.sandbox.agent_provider import StandingPlace as StandingPlace
 from orchard_core.sandbox.agent_sandbox import AgentSandbox as AgentSandbox
+from orchard_core.sandbox.agent_sandbox import TellingPlace as TellingPlace
 from orchard_core.sandbox.contract import AdoptingProvider as AdoptingProvider
 from orchard_core.sandbox.contract import Command as Command
 from orchard_core.sandbox.contract import Process as Process

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from orchard_core.errors import ConfigError, SandboxUnsupported
+from orchard_core.errors import ConfigError, SandboxGone, SandboxUnsupported
 from orchard_core.sandbox.agent import AgentClient
-from orchard_core.sandbox.agent_sandbox import AgentSandbox, Copies, Place
+from orchard_core.sandbox.agent_sandbox import AgentSandbox, Copies, Place, TellingPlace
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.sandbox.forking import check_count, make_all
 from orchard_core.sandbox.furnish import check_spec, furnish, name_for
@@ -277,3 +277,6 @@ class _Kept:
 
     def ended(self) -> str | None:
         return self._place.ended()
+
+    async def verdict(self) -> SandboxGone | None:
+        return await self._place.verdict() if isinstance(self._place, TellingPlace) else None

@@ -6,10 +6,10 @@ import asyncio
 import builtins
 import contextlib
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from orchard_core.errors import ConfigError, SandboxConnectionLost, SandboxGone, SandboxUnsupported
@@ -46,6 +46,15 @@ class Place(Protocol):
         """Why nothing runs there any more, for people; None while it runs or when nobody knows."""
 
 
+@runtime_checkable
+class TellingPlace(Place, Protocol):
+    """A place that somebody else watches over, such as a cluster, and who may take seconds to tell."""
+
+    async def verdict(self) -> SandboxGone | None:
+        """Why nothing runs there any more, asked when the agent has stopped answering; None when it seems to
+        live on. Within a few seconds, and never raises."""
+
+
 class Copies(Protocol):
     """What a provider that can copy files does for one sandbox."""
 
@@ -78,6 +87,7 @@ class AgentSandbox:
         self._copies = copies
         self._tunnels: dict[tuple[str, int], Tunnel] = {}
         self._gone: str | None = None
+        self._verdict: SandboxGone | None = None
         self._closing: asyncio.Task[None] | None = None
         self._open_calls = 0
         self._copying = 0
@@ -110,22 +120,33 @@ class AgentSandbox:
         """Why it is of no use any more, as far as is known without asking its agent; None while it is."""
         return self._gone or self._place.ended()
 
-    @contextlib.contextmanager
-    def _call(self) -> Iterator[AgentClient]:
+    @contextlib.asynccontextmanager
+    async def _call(self) -> AsyncIterator[AgentClient]:
         """Every use of the agent passes here: it counts as activity, and an end gets its reason."""
         if self._gone is not None:
             raise SandboxGone(self._gone)
+        if self._verdict is not None:
+            raise self._verdict.with_traceback(None)
         self._open_calls += 1
         try:
             yield self._client
         except (SandboxConnectionLost, SandboxGone) as error:
-            reason = self._gone or self._place.ended()
+            reason = await self._why()
             if reason is None:
                 raise
-            raise SandboxGone(reason) from error
+            raise reason from error
         finally:
             self._open_calls -= 1
             self._last_used = time.monotonic()
+
+    async def _why(self) -> SandboxGone | None:
+        """Why the agent no longer answers; None when nobody knows."""
+        if self._gone is None and isinstance(self._place, TellingPlace):
+            self._verdict = await self._place.verdict()
+            if self._verdict is not None and self._gone is None:
+                return self._verdict
+        reason = self._gone or self._place.ended()
+        return None if reason is None else SandboxGone(reason)
 
     async def exec(
         self,
@@ -138,7 +159,7 @@ class AgentSandbox:
         user: str | None = None,
     ) -> ExecResult:
         """See Sandbox."""
-        with self._call() as client:
+        async with self._call() as client:
             return await client.exec(command, cwd=cwd, env=env, stdin=stdin, timeout=timeout, user=user)
 
     async def start(
@@ -156,74 +177,75 @@ class AgentSandbox:
             raise SandboxUnsupported(
                 f"sandbox {self._id} gives no terminals", hint="start the command without `pty`"
             )
-        with self._call() as client:
+        async with self._call() as client:
             process = await client.start(command, cwd=cwd, env=env, timeout=timeout, user=user)
         return StartedProcess(process, self._call)
 
     async def read(self, path: str, *, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
         """See Sandbox."""
-        with self._call() as client:
-            async with contextlib.aclosing(client.read(path, offset=offset, length=length)) as pieces:
-                async for piece in pieces:
-                    yield piece
+        async with (
+            self._call() as client,
+            contextlib.aclosing(client.read(path, offset=offset, length=length)) as pieces,
+        ):
+            async for piece in pieces:
+                yield piece
 
     async def read_bytes(self, path: str, *, limit: int = 64 << 20) -> bytes:
         """See Sandbox."""
-        with self._call() as client:
+        async with self._call() as client:
             return await client.read_bytes(path, limit=limit)
 
     async def write(
         self, path: str, data: bytes | AsyncIterable[bytes], *, mode: int = 0o644, user: str | None = None
     ) -> None:
         """See Sandbox."""
-        with self._call() as client:
+        async with self._call() as client:
             await client.write(path, data, mode=mode, user=user)
 
     async def upload(self, source: Path, target: str) -> None:
         """See Sandbox."""
-        with self._call() as client:
+        async with self._call() as client:
             await client.upload(source, target)
 
     async def download(self, source: str, target: Path) -> None:
         """See Sandbox."""
-        with self._call() as client:
+        async with self._call() as client:
             await client.download(source, target)
 
     async def read_tree(self, path: str) -> AsyncIterator[bytes]:
         """See Sandbox."""
-        with self._call() as client:
-            async with contextlib.aclosing(client.read_tree(path)) as pieces:
-                async for piece in pieces:
-                    yield piece
+        async with self._call() as client, contextlib.aclosing(client.read_tree(path)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def write_tree(self, path: str, data: AsyncIterable[bytes]) -> None:
         """See Sandbox."""
-        with self._call() as client:
+        async with self._call() as client:
             await client.write_tree(path, data)
 
     async def list(self, path: str) -> builtins.list[FileEntry]:
         """See Sandbox."""
-        with self._call() as client:
+        async with self._call() as client:
             return await client.list(path)
 
     async def stat(self, path: str) -> FileEntry:
         """See Sandbox."""
-        with self._call() as client:
+        async with self._call() as client:
             return await client.stat(path)
 
     async def mkdir(self, path: str) -> None:
         """See Sandbox."""
-        with self._call() as client:
+        async with self._call() as client:
             await client.mkdir(path)
 
     async def remove(self, path: str) -> None:
         """See Sandbox."""
-        with self._call() as client:
+        async with self._call() as client:
             await client.remove(path)
 
     async def forward(self, port: int) -> LocalAddress:
         """See Sandbox."""
-        with self._call() as client:
+        async with self._call() as client:
             return await client.forward(port)
 
     async def expose_model(self, endpoint: ModelEndpoint) -> ModelEndpoint:
@@ -235,7 +257,7 @@ class AgentSandbox:
                 hint="give a gateway session's endpoint, http://HOST:PORT/...; vendors are behind it",
             )
         target = (url.hostname, url.port)
-        with self._call() as client:
+        async with self._call() as client:
             tunnel = self._tunnels.get(target)
             if tunnel is None or not tunnel.alive:
                 tunnel = await client.tunnel(LocalAddress(host=target[0], port=target[1]))
@@ -245,20 +267,20 @@ class AgentSandbox:
 
     async def endpoint(self) -> AgentEndpoint:
         """See Sandbox. Each call mints a token of its own, which ends with the agent at the latest."""
-        with self._call() as client:
+        async with self._call() as client:
             return await client.mint_token()
 
-    @contextlib.contextmanager
-    def lent(self) -> Iterator[AgentClient]:
+    @contextlib.asynccontextmanager
+    async def lent(self) -> AsyncIterator[AgentClient]:
         """Its agent's client with every right, for a service that carries the calls of others and checks
         them. It counts as a call while it is held, and what fails in it gets the sandbox's own reason.
         Raises SandboxGone."""
-        with self._call() as client:
+        async with self._call() as client:
             yield client
 
     async def withdraw(self, endpoint: AgentEndpoint) -> None:
         """See Sandbox."""
-        with self._call() as client:
+        async with self._call() as client:
             await client.revoke_token(endpoint.token)
 
     async def metrics(self) -> AgentMetrics:
@@ -270,7 +292,7 @@ class AgentSandbox:
 
     async def reset_processes(self) -> None:
         """See Sandbox. Tunnels and forwards end with the old agent: expose the model again afterwards."""
-        with self._call() as client:
+        async with self._call() as client:
             await client.close()
             self._tunnels.clear()
             self._client = await self._place.restart()
@@ -281,7 +303,7 @@ class AgentSandbox:
             raise SandboxUnsupported(
                 f"sandbox {self._id} cannot be snapshotted", hint="its capabilities say so: snapshot"
             )
-        with self._standing():
+        async with self._standing():
             return await self._copies.snapshot()
 
     async def fork(self, count: int) -> builtins.list[Sandbox]:
@@ -290,15 +312,15 @@ class AgentSandbox:
             raise SandboxUnsupported(
                 f"sandbox {self._id} cannot be forked {count} times", hint="see capabilities: fork"
             )
-        with self._standing():
+        async with self._standing():
             return await self._copies.fork(count)
 
-    @contextlib.contextmanager
-    def _standing(self) -> Iterator[None]:
+    @contextlib.asynccontextmanager
+    async def _standing(self) -> AsyncIterator[None]:
         """The agent may be stopped while files are copied, which is no sign that it is dead."""
         self._copying += 1
         try:
-            with self._call():
+            async with self._call():
                 yield
         finally:
             self._copying -= 1
