@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from enum import StrEnum
 
 from orchard_core import (
@@ -110,8 +110,8 @@ class Entry:
             )
         return self._sandbox
 
-    @contextmanager
-    def lent(self) -> Iterator[AgentClient]:
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[AgentClient]:
         """Its agent's client with every right, while held a use of the sandbox. Raises as `sandbox`, and
         SandboxUnsupported for a sandbox without an agent of ours."""
         sandbox = self.sandbox
@@ -120,5 +120,5 @@ class Entry:
                 f"sandbox {self.id} has no agent that a service could speak to",
                 hint="serve a provider whose sandboxes run Orchard's agent, such as local or kubernetes",
             )
-        with sandbox.lent() as client:
+        async with sandbox.lent() as client:
             yield client
