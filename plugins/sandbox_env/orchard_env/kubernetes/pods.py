@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
 
-from orchard_env.kubernetes.resources import Manifest
+from orchard_env.kubernetes.resources import PREFIX, Manifest
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_TELLING = frozenset({("PodScheduled", "False"), ("DisruptionTarget", "True")})
+_VALUE_MAX = 64
+"""Label values of up to so many characters are shared between pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerView:
-    """A container as its node last told; only those with something to tell are kept."""
+    """A container that has something to tell, as its node last told it."""
 
     name: str
     """As in the pod's spec."""
@@ -32,12 +40,10 @@ class ContainerView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodCondition:
-    """A condition that says something went another way than well, or (Ready) that all is well."""
+    """A condition that tells of trouble."""
 
     type: str
-    """PodScheduled, Ready, DisruptionTarget..."""
-    status: bool
-    """True or False; Unknown counts as False."""
+    """PodScheduled (false) or DisruptionTarget (true)."""
     reason: str = ""
     """The cluster's word."""
     message: str = ""
@@ -60,6 +66,8 @@ class PodView:
     """Pending, Running, Succeeded, Failed or Unknown."""
     ready: bool = False
     """Its Ready condition is true."""
+    started: bool = False
+    """Its containers (not the init containers) all run."""
     ip: str = ""
     """Its address, once it has one."""
     node: str = ""
@@ -72,16 +80,113 @@ class PodView:
     """Of the pod as a whole: Evicted, DeadlineExceeded, NodeLost, Shutdown..."""
     message: str = ""
     """The cluster's sentence to it."""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """All of them."""
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """Ours only (`orchard.dev/`)."""
     containers: tuple[ContainerView, ...] = ()
-    """Those that wait with a reason, have ended, or were started again."""
+    """Those that wait with a reason, failed, or were started again."""
     conditions: tuple[PodCondition, ...] = ()
-    """PodScheduled when false; DisruptionTarget when true; Ready and Initialized are not kept."""
+    """Those that tell of trouble."""
 
     @classmethod
     def read(cls, manifest: Manifest) -> PodView:
         """Of a pod as the server wrote it."""
-        raise NotImplementedError
+        about, spec, status = manifest["metadata"], manifest.get("spec") or {}, manifest.get("status") or {}
+        deleting = about.get("deletionTimestamp")
+        conditions = status.get("conditions") or ()
+        return cls(
+            name=about["name"],
+            uid=about["uid"],
+            resource_version=about["resourceVersion"],
+            phase=sys.intern(status.get("phase") or "Pending"),
+            ready=any(one["type"] == "Ready" and one["status"] == "True" for one in conditions),
+            started=_all_run(status.get("containerStatuses"), len(spec.get("containers") or ())),
+            ip=status.get("podIP") or "",
+            node=sys.intern(spec.get("nodeName") or ""),
+            created=epoch(about.get("creationTimestamp")),
+            deleting=epoch(deleting) if deleting else None,
+            reason=sys.intern(status.get("reason") or ""),
+            message=status.get("message") or "",
+            labels=_shared(about.get("labels")),
+            annotations=_ours(about.get("annotations")),
+            containers=_containers(status),
+            conditions=tuple(_condition(one) for one in conditions if _tells(one)),
+        )
+
+
+def epoch(text: str | None) -> float:
+    """Seconds since the epoch of an RFC 3339 time; 0.0 for none."""
+    return datetime.fromisoformat(text).timestamp() if text else 0.0
+
+
+def _shared(labels: dict[str, str] | None) -> Mapping[str, str]:
+    if not labels:
+        return _NOTHING
+    intern = sys.intern
+    return {
+        intern(name): intern(value) if len(value) <= _VALUE_MAX else value for name, value in labels.items()
+    }
+
+
+def _ours(annotations: dict[str, str] | None) -> Mapping[str, str]:
+    kept = {sys.intern(name): value for name, value in (annotations or {}).items() if name.startswith(PREFIX)}
+    return kept or _NOTHING
+
+
+def _all_run(statuses: list[Manifest] | None, wanted: int) -> bool:
+    running = sum(1 for one in statuses or () if "running" in (one.get("state") or ()))
+    return bool(wanted) and running == wanted
+
+
+def _containers(status: Manifest) -> tuple[ContainerView, ...]:
+    found = [
+        _container(one, init=init)
+        for init, several in ((True, "initContainerStatuses"), (False, "containerStatuses"))
+        for one in status.get(several) or ()
+    ]
+    return tuple(one for one in found if one is not None)
+
+
+def _container(told: Manifest, *, init: bool) -> ContainerView | None:
+    """None when it has nothing to tell: it runs, waits its turn, or has done its work before the others."""
+    state = told.get("state") or {}
+    kind = next(iter(state), "waiting")
+    now = state.get(kind) or {}
+    restarts = told.get("restartCount") or 0
+    reason, code = now.get("reason") or "", now.get("exitCode")
+    dull = (
+        kind == "running"
+        or (kind == "waiting" and reason in {"", "ContainerCreating", "PodInitializing"})
+        or (kind == "terminated" and init and code == 0)
+    )
+    if dull and not restarts:
+        return None
+    return ContainerView(
+        name=sys.intern(told["name"]),
+        init=init,
+        state=sys.intern(kind),
+        reason=sys.intern(reason),
+        message=now.get("message") or "",
+        exit_code=code,
+        restarts=restarts,
+        last_reason=_last_reason(told),
+    )
+
+
+def _last_reason(told: Manifest) -> str:
+    ended = (told.get("lastState") or {}).get("terminated") or {}
+    return sys.intern(ended.get("reason") or "")
+
+
+def _tells(condition: Manifest) -> bool:
+    return (condition["type"], condition["status"]) in _TELLING
+
+
+def _condition(condition: Manifest) -> PodCondition:
+    return PodCondition(
+        type=sys.intern(condition["type"]),
+        reason=sys.intern(condition.get("reason") or ""),
+        message=condition.get("message") or "",
+        since=epoch(condition.get("lastTransitionTime")),
+    )

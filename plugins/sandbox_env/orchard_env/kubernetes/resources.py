@@ -76,9 +76,9 @@ class WatchEvent:
     """One line of a WATCH."""
 
     type: str
-    """ADDED, MODIFIED, DELETED or BOOKMARK."""
+    """ADDED, MODIFIED, DELETED or BOOKMARK; before all of them OPENED: the server has taken the watch."""
     object: Manifest
-    """The object as it is now; of a bookmark only its `metadata.resourceVersion` means anything."""
+    """As it is now; of a bookmark only its `metadata.resourceVersion` means anything, OPENED has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
