@@ -14,6 +14,7 @@ BENCHES = (
     "startup",
     "agent",
     "local_sandbox",
+    "many",
     "fork",
     "gateway",
     "rollout",
