@@ -28,6 +28,7 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	@$(BIN)/mypy
+	@cd tools/cluster && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml *.py
 	@for plugin in plugins/*/; do (cd $$plugin && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml .) || exit 1; done
 
 go-check: $(STAMP)
