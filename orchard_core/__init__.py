@@ -107,6 +107,7 @@ _MODULES = {
     "orchard_core.rollout.stop": ("Stop",),
     "orchard_core.rollout.store.run": ("Run", "open_run"),
     "orchard_core.sandbox.agent.client": ("AgentClient",),
+    "orchard_core.sandbox.agent.faults": ("agent_error",),
     "orchard_core.sandbox.agent.link": ("AgentLink",),
     "orchard_core.sandbox.agent.runs": ("RunOutput",),
     "orchard_core.sandbox.agent.told": ("RunTold",),
