@@ -1,0 +1,1 @@
+"""The shared state in a Redis server."""
