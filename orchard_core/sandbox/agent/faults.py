@@ -50,6 +50,7 @@ _ERRORS: dict[str, type[SandboxError]] = {
     "spawn_failed": ExecError,
     "stdin_closed": StdinClosed,
     "stdin_gap": ExecError,
+    "lane_full": ServiceOverloaded,
     "path_not_found": FileMissing,
     "path_exists": FileExists,
     "directory_not_empty": FileExists,
@@ -79,6 +80,9 @@ _BY_STATUS: dict[int, type[SandboxError]] = {
 }
 """What a service, or a proxy before it, means that says no more."""
 
+_UNKNOWN = "SandboxUnknown"
+"""What a service says of a sandbox that it does not have."""
+
 
 def agent_error(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> SandboxError:
     """The error that an answer with this status, body and (lower-case) headers stands for: an agent's, or
@@ -98,7 +102,7 @@ def agent_error(status: int, body: bytes, headers: Mapping[str, str] | None = No
 
 
 def _named(name: str) -> type[SandboxError] | None:
-    kind = getattr(errors, name, None)
+    kind = SandboxGone if name == _UNKNOWN else getattr(errors, name, None)
     return kind if isinstance(kind, type) and issubclass(kind, SandboxError) else None
 
 

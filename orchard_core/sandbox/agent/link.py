@@ -27,7 +27,8 @@ _SERVICE_PAUSES_S = (*_PAUSES_S, 4.0, 8.0, 8.0, 8.0)
 _OVERLOADED_S = 120.0
 """How long a service that has no room is asked again."""
 _RETRY_AFTER_MAX_S = 30.0
-_REFUSED = (401, 403)
+_FOR_ALL = ("/v1/exec", "/v1/files", "/v1/tree")
+"""What every token may use; a refusal there has to do with the command or the file."""
 
 Query = Mapping[str, object]
 """Text, numbers, or None for what is left out."""
@@ -124,7 +125,7 @@ class AgentLink:
                 sent = {**route.headers, **headers} if headers else route.headers
                 answer = await connection.call(method, route.target(target), sent, watched, patience)
                 other = self._other(route)
-                if other is None or answer.status not in _REFUSED or _begun(watched):
+                if other is None or _begun(watched) or not _refused(answer, target):
                     break
                 connection.close()
                 route, connection = other, await other.acquire()
@@ -140,7 +141,7 @@ class AgentLink:
         room = _Room()
         while True:
             answer, streams = await self.carry_upgrade(method, target, protocol)
-            if answer.status in _REFUSED and len(self._routes) > 1:
+            if len(self._routes) > 1 and _refused(answer, target):
                 streams[1].transport.abort()
                 answer, streams = await self._routes[-1].upgrade(method, target, protocol, CALL_S)
             if answer.status == 101:
@@ -195,6 +196,11 @@ class AgentLink:
         self._closed = True
         for route in self._all:
             await route.close()
+
+
+def _refused(answer: Answer, target: str) -> bool:
+    """The agent did nothing: another's token, another's id, or a token that is not for this."""
+    return answer.status in (401, 421) or (answer.status == 403 and not target.startswith(_FOR_ALL))
 
 
 class _Watched:
