@@ -82,10 +82,8 @@ class Connection:
 
     async def _load(self) -> Any:
         # The generated models take more than a second to import, and the loop has other work.
-        aio, config = await asyncio.gather(
-            asyncio.to_thread(_module, "kubernetes.aio.client"),
-            asyncio.to_thread(_module, "kubernetes.aio.config"),
-        )
+        aio = await asyncio.to_thread(_module, "kubernetes.aio.client")
+        config = await asyncio.to_thread(_module, "kubernetes.aio.config")
         settings = aio.Configuration()
         settings.connection_pool_maxsize = self._pool
         try:

@@ -49,7 +49,7 @@ class _Waiter:
 
 
 class PodInformer:
-    """`async with PodInformer(api, selector) as pods:` waits for nothing; `await pods.wait_synced(30)` does."""
+    """`async with PodInformer(api, selector) as pods:` waits for nothing; `wait_synced` does."""
 
     def __init__(
         self,
