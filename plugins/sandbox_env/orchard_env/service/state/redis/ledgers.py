@@ -34,9 +34,11 @@ local function remove(entry)
   end
 end
 local function put(entry, text, made)
-  remove(entry)
-  redis.call('ZREM', dropped, entry)
+  local _, before = find(entry)
+  -- First, because a server without memory refuses it: a script is refused whole or goes through.
   redis.call('HSET', entries, entry, string.format('%.0f', made) .. '|' .. text)
+  redis.call('ZREM', dropped, entry)
+  add(before or {}, -1)
   add(split(text), 1)
 end
 """

@@ -180,7 +180,9 @@ def _in_words(error: BaseException) -> str:
     for known, words in _WORDS.items():
         if code == known or type(error).__name__.upper().startswith(known):
             return words
-    if "Authentication required" in text or "invalid username-password" in text:
+    if "already authenticated" in text or "Authentication required" in text:
+        return _WORDS["NOAUTH"]
+    if "invalid username-password" in text:
         return _WORDS["WRONGPASS"]
     if "maxmemory" in text:
         return _WORDS["OOM"]
