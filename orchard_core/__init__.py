@@ -117,7 +117,9 @@ _MODULES = {
         "StandingPlace",
     ),
     "orchard_core.sandbox.agent_sandbox": ("AgentSandbox", "TellingPlace"),
+    "orchard_core.sandbox.agent.binary": ("agent_binary",),
     "orchard_core.sandbox.agent.renewal": ("renew_agent",),
+    "orchard_core.sandbox.unbroken": ("unbroken",),
     "orchard_core.sandbox.egress.outlet": ("Outlet", "needs_outlet", "outlet_environment"),
     "orchard_core.sandbox.contract": (
         "AdoptingProvider", "Command", "Process", "Sandbox", "SandboxProvider",

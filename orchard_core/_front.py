@@ -163,6 +163,7 @@ from orchard_core.rollout.settings import RolloutSettings as RolloutSettings
 from orchard_core.rollout.stop import Stop as Stop
 from orchard_core.rollout.store.run import Run as Run
 from orchard_core.rollout.store.run import open_run as open_run
+from orchard_core.sandbox.agent.binary import agent_binary as agent_binary
 from orchard_core.sandbox.agent.client import AgentClient as AgentClient
 from orchard_core.sandbox.agent.faults import agent_error as agent_error
 from orchard_core.sandbox.agent.link import AgentLink as AgentLink
@@ -209,6 +210,7 @@ from orchard_core.trainer.contract import RolloutFeed as RolloutFeed
 from orchard_core.trainer.contract import ScoredSample as ScoredSample
 from orchard_core.trainer.contract import Trainer as Trainer
 from orchard_core.trainer.contract import TrainRequest as TrainRequest
+from orchard_core.sandbox.unbroken import unbroken as unbroken
 from orchard_core.types.base import Record as Record
 from orchard_core.types.content import Content as Content
 from orchard_core.types.content import Image as Image
