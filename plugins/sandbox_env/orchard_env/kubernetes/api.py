@@ -277,6 +277,10 @@ class ClusterApi:
         answer = await self._caller.ask(call)
         return int(answer["major"]), int("".join(filter(str.isdigit, answer["minor"])))
 
+    def now(self) -> float:
+        """The server's clock, seconds since the epoch, to a second: for what its objects say of times."""
+        return self._caller.now()
+
     @property
     def calls(self) -> Mapping[str, int]:
         """Requests sent so far, repeats included, as `VERB plural`."""

@@ -8,7 +8,9 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import aiohttp
@@ -21,6 +23,7 @@ from orchard_env.kubernetes.rate import RateLimit
 from orchard_env.kubernetes.resources import Manifest
 
 CONNECT_S = 10.0
+_CLOCK_S = 10.0
 _PAUSE_S, _PAUSE_MAX_S = 0.1, 10.0
 _REPEATED = frozenset({429, 500, 502, 503, 504})
 _MAYBE_DONE = frozenset({500, 502, 504})
@@ -86,6 +89,8 @@ class Caller:
         self._limits = limits
         self.rate = RateLimit(limits.per_s, limits.burst)
         self.counts: Counter[str] = Counter()
+        self._ahead = time.time() - time.monotonic()
+        self._ahead_until = 0.0
 
     async def ask(self, call: Call) -> Manifest:
         """The JSON answered. Raises typed errors."""
@@ -100,6 +105,10 @@ class Caller:
                 raise problem
             tries.pause_max = min(tries.pause_max * 2, _PAUSE_MAX_S)
             await asyncio.sleep(pause)
+
+    def now(self) -> float:
+        """The server's clock, seconds since the epoch, to a second: steps of ours do not touch it."""
+        return time.monotonic() + self._ahead
 
     async def stream(self, call: Call, silent_s: float) -> aiohttp.ClientResponse:
         """A good answer whose body comes by and by; one try. Raises typed errors."""
@@ -125,6 +134,7 @@ class Caller:
                 raise problem from error
             tries.unsure |= sent
             return {}, problem
+        self._note_time(response.headers.get("Date"))
         if response.status < 300:
             self.rate.accepted()
             return orjson.loads(body), None
@@ -157,6 +167,14 @@ class Caller:
         return await self._connection.request(
             call.method, call.path, call.query, call.body, call.content_type, timeout
         )
+
+    def _note_time(self, date: str | None) -> None:
+        now = time.monotonic()
+        if date is None or now < self._ahead_until:
+            return
+        with suppress(ValueError):
+            self._ahead = parsedate_to_datetime(date).timestamp() - now
+            self._ahead_until = now + _CLOCK_S
 
     def _refused(self, call: Call, response: aiohttp.ClientResponse, body: bytes) -> OrchardError:
         asked = _seconds(response.headers.get("Retry-After"))
