@@ -188,6 +188,7 @@ from orchard_core.sandbox.contract import SandboxProvider as SandboxProvider
 from orchard_core.sandbox.egress.outlet import Outlet as Outlet
 from orchard_core.sandbox.egress.outlet import needs_outlet as needs_outlet
 from orchard_core.sandbox.egress.outlet import outlet_environment as outlet_environment
+from orchard_core.sandbox.unbroken import unbroken as unbroken
 from orchard_core.tasks.contract import TaskSet as TaskSet
 from orchard_core.tasks.contract import Tool as Tool
 from orchard_core.tasks.doctor import Attempt as Attempt
@@ -210,7 +211,6 @@ from orchard_core.trainer.contract import RolloutFeed as RolloutFeed
 from orchard_core.trainer.contract import ScoredSample as ScoredSample
 from orchard_core.trainer.contract import Trainer as Trainer
 from orchard_core.trainer.contract import TrainRequest as TrainRequest
-from orchard_core.sandbox.unbroken import unbroken as unbroken
 from orchard_core.types.base import Record as Record
 from orchard_core.types.content import Content as Content
 from orchard_core.types.content import Image as Image
