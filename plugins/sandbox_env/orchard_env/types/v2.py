@@ -19,6 +19,7 @@ Every refusal is a Problem.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import ConfigDict, Field
@@ -72,19 +73,27 @@ class SandboxView(Record):
 class SandboxList(Record):
     """Sandboxes, oldest first."""
 
+    model_config = ConfigDict(extra="ignore")
+
     sandboxes: tuple[SandboxView, ...] = ()
-    """All that match."""
+    """Those of this page."""
+    next: str | None = None
+    """What `cursor` of the next page is; None: there is none."""
 
 
 class EndpointView(Record):
     """The agent itself, for who can reach it."""
 
-    url: str
-    """`http://HOST:PORT`, or `unix:PATH` on the service's own machine."""
-    token: str = Field(repr=False)
+    url: str | None
+    """`http://HOST:PORT`; None when nobody outside the service can reach it."""
+    reason: str = ""
+    """Why there is none."""
+    token: str = Field(default="", repr=False)
     """Good for commands and files of this sandbox."""
     sandbox_id: str
     """Sent with every call."""
+    expires: float | None = None
+    """When the token ends, seconds since the epoch."""
 
 
 class ServiceView(Record):
@@ -100,3 +109,103 @@ class ServiceView(Record):
     """The provider's."""
     heartbeat_s: float = 120.0
     """A sandbox that ever sent a heartbeat is destroyed when none came for so long."""
+
+
+class ExtendRequest(Record):
+    """A longer life."""
+
+    ttl_s: float = Field(gt=0, le=31_536_000)
+    """The sandbox lives at least so many seconds more, from now on."""
+
+
+class ForkRequest(Record):
+    """Copies of a sandbox."""
+
+    count: int = Field(default=1, ge=1, le=64)
+    """How many: all of them, or none."""
+    timeout_s: float | None = Field(default=None, gt=0)
+    """Seconds to readiness of each; None: the service's own."""
+
+
+class MetricsView(Record):
+    """What a sandbox's agent uses and holds."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    rss_bytes: int
+    """Resident memory of the agent; -1 where it cannot tell."""
+    cpu_seconds: float
+    """CPU time of the agent itself."""
+    commands_cpu: float
+    """CPU time of the commands that have ended."""
+    uptime: float
+    """Seconds since the agent began to serve."""
+    execs_running: int
+    """Commands that have not ended."""
+    execs_total: int
+    """Commands asked for so far."""
+    spool_bytes: int
+    """Disk that kept output takes."""
+    requests_total: int
+    """Calls so far."""
+    requests_open: int
+    """Calls being answered."""
+    tunnels_open: int
+    """Tunnels that stand."""
+    forwards_open: int
+    """Forwarded connections that stand."""
+    orphans_collected: int
+    """Adopted processes whose end was collected."""
+
+
+class UsageView(Record):
+    """What the caller has."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    tenant: str
+    """Who the key belongs to."""
+    scopes: tuple[str, ...]
+    """What the key may do."""
+    sandboxes: int
+    """Sandboxes that stand."""
+    cpu: float
+    """CPU cores that they asked for; those that asked for none count 0."""
+    memory_mb: int
+    """MiB that they asked for, likewise."""
+    quota: Mapping[str, float | None]
+    """Bounds by name, such as `sandboxes`, `cpu`, `memory_mb`; None: no bound."""
+
+
+class FileView(Record):
+    """One file as a listing or stat shows it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    """Base name; bytes that are not UTF-8 are shown as U+FFFD, and `path_b64` has them."""
+    path: str
+    """Absolute path inside, likewise."""
+    path_b64: str | None = None
+    """The exact bytes of the path, where it is not UTF-8."""
+    kind: Literal["file", "directory", "symlink", "other"]
+    """What the entry itself is."""
+    size: int
+    """Bytes; 0 for anything that is no regular file."""
+    mode: int
+    """Permission bits."""
+    modified: float
+    """Seconds since the epoch."""
+    link: str | None = None
+    """Where a symbolic link points."""
+    broken: bool = False
+    """A link to nothing, or an entry that could not be read."""
+
+
+class FileList(Record):
+    """A directory."""
+
+    path: str
+    """As it was asked for."""
+    entries: tuple[FileView, ...]
+    """By name."""
