@@ -1,0 +1,1 @@
+"""Who calls, what it may do, and how much it may have."""
