@@ -37,7 +37,8 @@ class Status(StrEnum):
 class Entry:
     """A sandbox and what the service knows of it. Made by `Fleet` alone."""
 
-    def __init__(self, *, sandbox_id: str, spec: SandboxSpec, created: float) -> None:
+    def __init__(self, *, sandbox_id: str, spec: SandboxSpec, created: float, found: bool = False) -> None:
+        """`found`: it stands, and nobody has taken it over yet; such a one is only looked at."""
         self.id = sandbox_id
         """The id that clients use; the spec's name."""
         self.spec = spec
@@ -48,8 +49,10 @@ class Entry:
         """Set when it is pending no more."""
         self._sandbox: Sandbox | None = None
         self._fault: OrchardError | None = None
-        self.failed_at: float | None = None
-        """When it was first seen to have failed, monotonic seconds."""
+        self._found = found
+        self._failed_at = 0.0
+        self.counted_out = False
+        """Whether its tenant was told that it counts no more."""
 
     @property
     def tenant(self) -> str:
@@ -61,7 +64,7 @@ class Entry:
         """How it stands, as far as is known without asking it."""
         if self.fault is not None:
             return Status.FAILED
-        return Status.PENDING if self._sandbox is None else Status.READY
+        return Status.READY if self._found or self._sandbox is not None else Status.PENDING
 
     @property
     def fault(self) -> OrchardError | None:
@@ -80,8 +83,19 @@ class Entry:
     def fail(self, fault: OrchardError) -> None:
         """It did not, or it is no more."""
         self._fault = fault
-        self.failed_at = time.monotonic()
+        self._failed_at = time.monotonic()
         self.settled.set()
+
+    @property
+    def failed_s(self) -> float:
+        """Seconds since it was seen to have failed."""
+        return time.monotonic() - self._failed_at if self._fault is not None else 0.0
+
+    async def close(self) -> None:
+        """End what there is of it; never raises."""
+        if self._sandbox is not None:
+            await self._sandbox.close()
+        self.fail(self._fault or SandboxGone(f"sandbox {self.id} was deleted"))
 
     async def ready(self, timeout: float) -> Sandbox:
         """The sandbox, after waiting at most `timeout` seconds for it to come up. Raises WaitEnded, and what

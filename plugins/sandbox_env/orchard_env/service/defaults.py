@@ -1,0 +1,62 @@
+"""Parts of a service that needs none: one user on a laptop."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from orchard_core import SandboxSpec
+from orchard_env.service.seams import ALL_SCOPES, AuditEvent, Scope, Standing, Tenant, Work
+
+_EVERYBODY = Tenant(name="local", key_id="none", scopes=ALL_SCOPES | {Scope.ADMIN})
+
+
+class OpenTenancy:
+    """Honours `Tenancy`: whoever reaches the service may do everything. For loopback addresses."""
+
+    async def identify(self, key: str | None) -> Tenant:
+        """See Tenancy."""
+        return _EVERYBODY
+
+    async def allow_create(self, tenant: Tenant, spec: SandboxSpec, standing: list[Standing]) -> None:
+        """See Tenancy."""
+
+    async def freed(self, tenant: str, sandbox_id: str) -> None:
+        """See Tenancy."""
+
+
+class OpenAdmission:
+    """Honours `Admission`: everything at once."""
+
+    def enter(self, tenant: Tenant, work: Work) -> AbstractAsyncContextManager[None]:
+        """See Admission."""
+        return _at_once()
+
+
+@asynccontextmanager
+async def _at_once() -> AsyncIterator[None]:
+    yield
+
+
+class NoAudit:
+    """Honours `Audit`: the access log is enough."""
+
+    def record(self, event: AuditEvent) -> None:
+        """See Audit."""
+
+
+class NoMeters:
+    """Honours `Meters`."""
+
+    def answered(self, route: str, status: int, seconds: float) -> None:
+        """See Meters."""
+
+    def created(self, outcome: str, seconds: float) -> None:
+        """See Meters."""
+
+    def executed(self, tenant: str, outcome: str, seconds: float) -> None:
+        """See Meters."""
+
+    def exposition(self) -> bytes:
+        """See Meters."""
+        return b""

@@ -1,0 +1,141 @@
+"""What every request passes: its id, who calls, what became of it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from orchard_core import OrchardError
+from orchard_env.service.faults import ServiceFault
+from orchard_env.service.log import ACCESS, SERVICE
+from orchard_env.service.problems import problem, status_of, unforeseen
+from orchard_env.service.seams import AuditEvent
+from orchard_env.service.services import Services
+
+_OPEN = frozenset({"/", "/health"})
+"""Paths that need no key."""
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class Front:
+    """An ASGI application before the routes. It puts `tenant` and `request_id` into the scope."""
+
+    def __init__(self, app: ASGIApp, services: Services) -> None:
+        self._app = app
+        self._services = services
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        headers = Headers(scope=scope)
+        request_id = scope["request_id"] = _request_id(headers)
+        told = _Told(send, request_id)
+        try:
+            await self._identify(scope, headers)
+            await self._app(scope, receive, told)
+        except OrchardError as error:
+            await self._refuse(scope, receive, told, problem(error, request_id))
+        except (
+            Exception
+        ):  # the border of the service: a bug is logged and answered, and costs no other request
+            SERVICE.exception("request failed", extra={"fields": {"request_id": request_id}})
+            await self._refuse(scope, receive, told, unforeseen(request_id))
+        finally:
+            self._note(scope, told, time.perf_counter() - began)
+
+    async def _identify(self, scope: Scope, headers: Headers) -> None:
+        if scope["path"] in _OPEN and scope["type"] == "http":
+            return
+        key = headers.get("x-api-key")
+        if key is None and scope["type"] == "websocket":
+            key = _key_in_query(scope)
+        try:
+            scope["tenant"] = await self._services.tenancy.identify(key)
+        except ServiceFault as error:
+            self._services.audit.record(
+                AuditEvent(
+                    at=time.time(),
+                    request_id=scope["request_id"],
+                    tenant="",
+                    key_id="",
+                    action="key.refused",
+                    status=status_of(error),
+                    client=_client(scope),
+                )
+            )
+            raise
+
+    async def _refuse(self, scope: Scope, receive: Receive, told: _Told, response: Response) -> None:
+        if told.status:
+            return  # the answer has begun: cutting it is all that is left, and returning does that
+        if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
+            await told({"type": "websocket.close", "code": 1008})
+            return
+        await response(scope, receive, told)
+
+    def _note(self, scope: Scope, told: _Told, seconds: float) -> None:
+        tenant = scope.get("tenant")
+        route = str(getattr(scope.get("route"), "path", "other"))
+        self._services.meters.answered(route, told.status, seconds)
+        if ACCESS.isEnabledFor(logging.INFO):
+            fields = {
+                "request_id": scope["request_id"],
+                "client": _client(scope),
+                "tenant": tenant.name if tenant else "",
+                "key_id": tenant.key_id if tenant else "",
+                "method": scope.get("method", "WEBSOCKET"),
+                "path": scope["path"],
+                "status": told.status,
+                "seconds": round(seconds, 6),
+            }
+            ACCESS.info("request", extra={"fields": fields})
+
+
+class _Told:
+    """A `send` that notes the status and gives the answer its request id."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._request_id = request_id.encode()
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        kind = message["type"]
+        if kind in ("http.response.start", "websocket.http.response.start"):
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self._request_id)]
+        elif kind == "websocket.accept":
+            self.status = 101
+        elif kind == "websocket.close":
+            self.status = self.status or 403
+        await self._send(message)
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.get("x-request-id")
+    if given is not None and _REQUEST_ID.fullmatch(given):
+        return given
+    return secrets.token_hex(8)
+
+
+def _key_in_query(scope: Scope) -> str | None:
+    """Browsers and the published clients cannot set headers on a web socket. The query is never logged."""
+    found = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("api_key")
+    return found[0] if found else None
+
+
+def _client(scope: dict[str, Any] | Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""

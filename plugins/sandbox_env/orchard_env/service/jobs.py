@@ -1,0 +1,151 @@
+"""Commands as jobs of v1: each a run of the sandbox's agent, which alone knows how it stands.
+
+A job's id names its sandbox, so any process that serves the sandbox answers for it. One sandbox's jobs run
+one after the other, in a lane of its agent: no restart of the service loses, repeats or reorders one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from orchard_core import AgentClient, ExecError, ExecForgotten, ExecResult, RunTold, SandboxError
+from orchard_env.service.ended import EndedJobs
+from orchard_env.service.entry import Entry
+from orchard_env.service.faults import JobUnknown, SandboxUnknown
+from orchard_env.service.fleet import Fleet
+from orchard_env.service.job import Job
+from orchard_env.service.seams import Admission, Meters, Tenant, Work
+
+LANE = "v1"
+"""The lane in which one sandbox's jobs take turns."""
+
+_POLL_S = 30.0
+"""One question to the agent waits so long at most."""
+
+_FIRST_S = 1.0
+"""So long the first question holds the caller's place in the service."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A command to run."""
+
+    run_id: str
+    """Made by the client or for it; the same one again attaches to the same run."""
+    command: str | Sequence[str]
+    """What runs: a shell's string, or argv."""
+    note: str | Sequence[str]
+    """The command as the client wrote it."""
+    timeout_s: float | None = None
+    """It is killed after so many seconds."""
+    cwd: str | None = None
+    """Where; None: the sandbox's working directory."""
+    env: Mapping[str, str] | None = None
+    """Over the sandbox's own environment."""
+
+
+class Jobs:
+    """The jobs of every sandbox of a fleet."""
+
+    def __init__(self, fleet: Fleet, *, admission: Admission, meters: Meters, output_limit: int) -> None:
+        self._fleet = fleet
+        self._admission = admission
+        self._meters = meters
+        self._output_limit = output_limit
+        self._ended = EndedJobs()
+
+    async def submit(self, entry: Entry, order: Order, tenant: Tenant, *, wait_s: float) -> Job:
+        """Start it, or attach to it, and tell how it stands after at most `wait_s` seconds. Cancelling leaves
+        it to itself. Raises ExecError for what cannot be started, and what `Entry.sandbox` raises."""
+        until = time.monotonic() + wait_s
+        async with entry.lent() as client:
+            async with self._admission.enter(tenant, Work.EXEC):
+                told = await self._begin(client, order, min(wait_s, _FIRST_S))
+            while told.open and time.monotonic() < until:
+                told = await self._ask(client, told.id, until)
+        return self._job(entry, told, order.note)
+
+    async def _begin(self, client: AgentClient, order: Order, wait_s: float) -> RunTold:
+        return await client.begin(
+            order.command,
+            cwd=order.cwd,
+            env=order.env,
+            timeout=order.timeout_s,
+            output_limit=self._output_limit,
+            run_id=order.run_id,
+            lane=LANE,
+            wait_s=wait_s,
+        )
+
+    async def _ask(self, client: AgentClient, run_id: str, until: float) -> RunTold:
+        wait_s = max(0.0, min(_POLL_S, until - time.monotonic()))
+        return await client.process(run_id).told(wait_s)
+
+    def _job(self, entry: Entry, told: RunTold, note: str | Sequence[str] | None) -> Job:
+        job_id = f"{entry.id}.{told.id}"
+        known = note if note is not None else self._ended.note(job_id)
+        job = Job(id=job_id, sandbox_id=entry.id, tenant=entry.tenant, command=known, told=told)
+        if self._ended.keep(job) and told.result is not None:
+            self._meters.executed(entry.tenant, _outcome(told.result), told.result.duration_s)
+        return job
+
+    async def get(self, job_id: str, *, tenant: str | None, wait_s: float = 0.0) -> Job:
+        """How it stands, after waiting at most `wait_s` seconds for its end. Raises JobUnknown, and why its
+        sandbox is no more."""
+        ended = self._ended.get(job_id)
+        if ended is not None and tenant in (None, ended.tenant):
+            return ended
+        sandbox_id, dot, run_id = job_id.partition(".")
+        if not dot or not run_id:
+            raise _unknown(job_id)
+        try:
+            entry = await self._fleet.get(sandbox_id, tenant=tenant)
+        except SandboxUnknown:
+            raise _unknown(job_id) from None
+        until = time.monotonic() + wait_s
+        try:
+            async with entry.lent() as client:
+                told = await self._ask(client, run_id, until)
+                while told.open and time.monotonic() < until:
+                    told = await self._ask(client, run_id, until)
+        except (ExecForgotten, ExecError) as error:
+            raise _unknown(job_id) from error
+        return self._job(entry, told, None)
+
+    async def kill(self, job_id: str, *, tenant: str | None) -> Job:
+        """End it, or take it out of the queue. Raises as `get`."""
+        job = await self.get(job_id, tenant=tenant)
+        if job.told.open:
+            entry = await self._fleet.get(job.sandbox_id, tenant=tenant)
+            async with entry.lent() as client:
+                await client.process(job.told.id).kill()
+        return await self.get(job_id, tenant=tenant, wait_s=5.0)
+
+    async def open_jobs(self) -> int:
+        """Commands that run in the sandboxes that this process knows of, as far as their agents answer."""
+        counts = await asyncio.gather(*(self._open_in(entry) for entry in self._fleet.known()))
+        return sum(counts)
+
+    async def _open_in(self, entry: Entry) -> int:
+        try:
+            async with asyncio.timeout(2.0):
+                async with entry.lent() as client:
+                    return int((await client.health()).running)
+        except (SandboxError, TimeoutError):
+            return 0
+
+
+def _outcome(result: ExecResult) -> str:
+    if result.timed_out:
+        return "timed_out"
+    return "succeeded" if result.exit_code == 0 else "failed"
+
+
+def _unknown(job_id: str) -> JobUnknown:
+    return JobUnknown(
+        f"there is no job {job_id[:160]!r}",
+        hint="its sandbox may be gone; a sandbox remembers its last 256 jobs for 15 minutes after their end",
+    )

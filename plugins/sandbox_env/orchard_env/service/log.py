@@ -1,0 +1,45 @@
+"""Logs as JSON, one line an event, on standard error."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+import traceback
+
+import orjson
+
+ACCESS = logging.getLogger("orchard.service.access")
+"""One line a request: never bodies, queries, keys or commands."""
+
+SERVICE = logging.getLogger("orchard.service")
+"""What the service does by itself, and what goes wrong."""
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line of JSON; what `extra={"fields": {...}}` gives stands beside the message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See logging.Formatter."""
+        line: dict[str, object] = {
+            "at": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{record.msecs:03.0f}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        fields = getattr(record, "fields", None)
+        if isinstance(fields, dict):
+            line |= fields
+        if record.exc_info and record.exc_info[1] is not None:
+            line["trace"] = "".join(traceback.format_exception(record.exc_info[1]))
+        return orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def log_to_stderr(level: str = "info") -> None:
+    """For the command: nothing else in this package touches logging."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger("orchard")
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    root.propagate = False

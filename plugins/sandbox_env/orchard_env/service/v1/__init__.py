@@ -1,0 +1,1 @@
+"""The published HTTP contract; docs/reference/rest-v1.md."""
