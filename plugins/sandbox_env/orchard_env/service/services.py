@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 
 from orchard_env.service.fleet import Fleet
 from orchard_env.service.seams import Admission, Audit, Meters, Tenancy
@@ -25,3 +26,6 @@ class Services:
     """Counts and measures."""
     settings: ServiceSettings
     """What the operator set."""
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    """Signs what clients hold, such as the names of snapshots. Replicas share one; without one of its own a
+    service forgets what it signed when it ends."""
