@@ -32,6 +32,7 @@
     |- BlobTooLarge                 an artifact is larger than its cap
     |- TaskError                    TaskSetNotFound, TaskInvalid
     |- RunFutile                    rollouts of a run failed alike until no other was worth starting
+    |- WorkersFailed                a driver of a shared run died again and again
     |- DeadlineExceeded             a named phase ran past its own limit
     |- StoreError                   RunExists, RunNotFound, RunLocked, RecordCorrupt
     `- DatasetError                 DatasetNotFound, DatasetExists, DatasetLocked, DatasetCorrupt (names file,
@@ -369,6 +370,10 @@ class TaskInvalid(TaskError):
 
 class RunFutile(OrchardError):
     """Rollouts in a row failed alike before the model answered at all; the rest was not started."""
+
+
+class WorkersFailed(OrchardError):
+    """A worker of a run died again and again; what all of them finished is in the run."""
 
 
 class DeadlineExceeded(OrchardError):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
@@ -21,12 +21,18 @@ from orchard_core.errors import ConfigError
 from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
+from orchard_core.rollout.events import Observer
 from orchard_core.rollout.front import run_rollouts
 from orchard_core.rollout.opening import check_images, open_parts, select_tasks
+from orchard_core.rollout.sampler import FixedSampler
 from orchard_core.rollout.selecting import selection
 from orchard_core.rollout.settings import RolloutSettings
+from orchard_core.rollout.share import Share
+from orchard_core.rollout.starting import RunRequest, started
 from orchard_core.rollout.stop import Stop
 from orchard_core.rollout.store.run import CONFIG_NAME
+from orchard_core.rollout.workers.coordinate import coordinate
+from orchard_core.rollout.workers.finding import load_workforce
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
 
@@ -68,6 +74,9 @@ async def execute(
     recipe: Recipe, directory: str, watcher: Watcher, stop: Stop, *, resume: bool = False
 ) -> None:
     """Run it to its end, or until it is asked to stop."""
+    if recipe.workers > 1 or recipe.on != Recipe.model_fields["on"].default:
+        await _shared(recipe, directory, watcher, stop, resume=resume)
+        return
     async with _parts(recipe) as named:
         async for _ in run_rollouts(
             named.taskset,
@@ -87,6 +96,47 @@ async def execute(
             stop=stop,
             options={"recipe": written(recipe)},
         ):
+            pass
+
+
+async def _shared(recipe: Recipe, directory: str, watcher: Watcher, stop: Stop, *, resume: bool) -> None:
+    """By several workers."""
+    workforce = load_workforce(recipe.on, **recipe.worker_options)
+    async with AsyncExitStack() as stack:
+        named = await stack.enter_async_context(_parts(recipe))
+        parts = await open_parts(
+            stack, named.taskset, harness=named.harness, model=named.model, sandbox=named.sandbox
+        )
+        parts = replace(parts, limits=recipe.limits, settings=_settings(recipe))
+        request = _request(recipe, directory, stop, resume=resume, observers=[("display", watcher)])
+        await coordinate(
+            stack, parts, request, workforce=workforce, workers=recipe.workers,
+            told=lambda news: err(f"worker {news.index}: {news.text}"),
+        )  # fmt: skip
+
+
+def _request(
+    recipe: Recipe, directory: str, stop: Stop, *, resume: bool, observers: Sequence[tuple[str, Observer]]
+) -> RunRequest:
+    return RunRequest(
+        out=Path(directory), resume=resume, attempts=recipe.attempts, concurrency=recipe.concurrency,
+        seed=recipe.seed, select=selection(recipe.tasks, recipe.limit), retry=recipe.retry,
+        sampler=FixedSampler(size=recipe.attempts), observers=observers, stop=stop,
+        options={"recipe": written(recipe)},
+    )  # fmt: skip
+
+
+async def take_share(recipe: Recipe, run: Path, share: Share, stop: Stop) -> None:
+    """What one worker does: its share of a run that another process coordinates."""
+    async with AsyncExitStack() as stack:
+        named = await stack.enter_async_context(_parts(recipe))
+        parts = await open_parts(
+            stack, named.taskset, harness=named.harness, model=named.model, sandbox=named.sandbox
+        )
+        parts = replace(parts, limits=recipe.limits, settings=_settings(recipe))
+        request = _request(recipe, str(run), stop, resume=True, observers=[])
+        fair = -(-recipe.concurrency // share.count)
+        async for _ in await started(stack, parts, replace(request, share=share, concurrency=fair)):
             pass
 
 
@@ -155,7 +205,5 @@ async def _dry(recipe: Recipe) -> list[str]:
             stack, named.taskset, harness=named.harness, model=named.model, sandbox=named.sandbox
         )
         tasks = select_tasks(parts.taskset, selection(recipe.tasks, recipe.limit))
-        from dataclasses import replace
-
         await check_images(tasks.values(), replace(parts, settings=_settings(recipe)))
         return list(tasks)

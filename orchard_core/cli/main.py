@@ -23,6 +23,7 @@ from orchard_core.cli import (
     show,
     tasks,
     view,
+    worker,
 )
 from orchard_core.cli.border import DEBUG_VARIABLE
 from orchard_core.cli.data.app import app as data
@@ -45,6 +46,7 @@ _SETUP, _EXTEND = "Look at what is there", "Write a plugin"
 
 app.command("demo", cls=SectionedCommand, rich_help_panel=_RUN)(demo.demo)
 app.command("run", cls=SectionedCommand, rich_help_panel=_RUN)(run.run)
+app.command("worker", cls=SectionedCommand, hidden=True)(worker.worker)
 app.command("matrix", cls=SectionedCommand, rich_help_panel=_RUN)(matrix.matrix)
 app.command("doctor", cls=SectionedCommand, rich_help_panel=_RUN)(doctor.doctor)
 app.command("regrade", cls=SectionedCommand, rich_help_panel=_RUN)(regrade.regrade)

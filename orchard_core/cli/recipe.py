@@ -47,6 +47,12 @@ class Recipe(Record):
     """Attempts at each task."""
     concurrency: int = Field(default=8, ge=1)
     """Rollouts at once."""
+    workers: int = Field(default=1, ge=1)
+    """Drivers that share the run, each with a part of its tasks and of `concurrency`."""
+    on: str = "processes"
+    """Where they run, when there are several: a workforce."""
+    worker_options: Mapping[str, JsonValue] = Field(default_factory=dict)
+    """Its options."""
     seed: int = 0
     """Seed all other seeds are derived from."""
     limits: Limits = Limits()
@@ -60,7 +66,9 @@ class Recipe(Record):
     settings: RolloutSettings = RolloutSettings()
     """Deadlines of the phases."""
 
-    @field_validator("taskset_options", "harness_options", "model_options", "sandbox_options")
+    @field_validator(
+        "taskset_options", "harness_options", "model_options", "sandbox_options", "worker_options"
+    )
     @classmethod
     def _no_secrets(cls, options: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
         return without_secrets(options)

@@ -24,6 +24,9 @@ def run(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     sandbox_option: flag.SandboxOption = None,
     attempts: flag.Attempts = None,
     concurrency: flag.Concurrency = None,
+    workers: flag.Workers = None,
+    on: flag.On = None,
+    worker_option: flag.WorkerOption = None,
     seed: flag.Seed = None,
     allow_host_fallback: flag.HostFallback = None,
     out: flag.Out = None,
@@ -46,9 +49,9 @@ def run(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     flags = flag.Flags(
         source=source, harness=harness, harness_config=harness_config, model=model, base_url=base_url,
         sandbox=sandbox, task=task, limit=limit, attempts=attempts, concurrency=concurrency, seed=seed,
-        out=out, allow_host_fallback=allow_host_fallback,
+        out=out, allow_host_fallback=allow_host_fallback, workers=workers, on=on,
         options={"taskset": taskset_option, "harness": harness_option, "model": model_option,
-                 "sandbox": sandbox_option},
+                 "sandbox": sandbox_option, "worker": worker_option},
         limits={"turns": max_turns, "calls": max_calls, "tokens": max_tokens, "cost_usd": max_cost,
                 "wall_clock_s": timeout},
     )  # fmt: skip

@@ -72,6 +72,24 @@ Attempts = Annotated[
     int | None, typer.Option(help="Attempts at each task [default: 1].", rich_help_panel=_HOW)
 ]
 Concurrency = Annotated[int | None, typer.Option(help="Rollouts at once [default: 8].", rich_help_panel=_HOW)]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        help="Drivers that share the run, each with a part of its tasks [default: 1].", rich_help_panel=_HOW
+    ),
+]
+On = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PLACE",
+        help="Where they run: a workforce [default: processes].",
+        rich_help_panel=_HOW,
+    ),
+]
+WorkerOption = Annotated[
+    Pairs,
+    typer.Option(metavar="NAME=VALUE", help="An option of that place. Repeatable.", rich_help_panel=_HOW),
+]
 Seed = Annotated[
     int | None, typer.Option(help="Seed of everything that draws [default: 0].", rich_help_panel=_HOW)
 ]
@@ -144,6 +162,10 @@ class Flags:
     """--attempts"""
     concurrency: int | None
     """--concurrency"""
+    workers: int | None
+    """--workers"""
+    on: str | None
+    """--on"""
     seed: int | None
     """--seed"""
     allow_host_fallback: bool | None
@@ -170,6 +192,8 @@ class Flags:
             "limit": self.limit,
             "attempts": self.attempts,
             "concurrency": self.concurrency,
+            "workers": self.workers,
+            "on": self.on,
             "seed": self.seed,
             "allow_host_fallback": self.allow_host_fallback,
             "out": self.out,

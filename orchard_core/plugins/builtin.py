@@ -47,6 +47,18 @@ def orchard_tasksets() -> list[Descriptor]:
 
 
 @hookimpl
+def orchard_workforces() -> list[Descriptor]:
+    """Workers on this machine."""
+    return [
+        Descriptor(
+            name="processes",
+            summary="workers of a shared run as processes of this machine",
+            factory="orchard_core.rollout.workers.processes:ProcessWorkforce",
+        )
+    ]
+
+
+@hookimpl
 def orchard_harnesses() -> list[Descriptor]:
     """Any program that keeps the contract for harnesses in any language."""
     external = "orchard_core.harness.external.command"

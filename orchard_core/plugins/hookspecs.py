@@ -60,6 +60,11 @@ def orchard_dataset_formats() -> list[Descriptor]:  # type: ignore[empty-body]
 
 
 @hookspec
+def orchard_workforces() -> list[Descriptor]:  # type: ignore[empty-body]
+    """Places where the workers of a shared run run; a factory gives a Workforce."""
+
+
+@hookspec
 def orchard_commands(app: typer.Typer) -> None:
     """Add commands to the `orchard` command line."""
 

@@ -6,7 +6,7 @@ PluginImportFailed, PluginApiMismatch, DuplicatePlugin and ConfigError.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from inspect import get_annotations
 from typing import Any, TypeVar
@@ -56,37 +56,37 @@ def check_named(kind: PluginKind, spec: str) -> None:
 
 def load_provider(spec: str, **options: object) -> SandboxProvider:
     """A sandbox provider, such as `local`."""
-    return _load(PluginKind.SANDBOX, SandboxProvider, spec, options)
+    return load_as(PluginKind.SANDBOX, SandboxProvider, spec, options)
 
 
 def load_harness(spec: str, **options: object) -> Harness:
     """A harness, such as `react`."""
-    return _load(PluginKind.HARNESS, Harness, spec, options)
+    return load_as(PluginKind.HARNESS, Harness, spec, options)
 
 
 def load_taskset(spec: str, **options: object) -> TaskSet:
     """A task set, such as `workbench:16` or `harbor:PATH`."""
-    return _load(PluginKind.TASKSET, TaskSet, spec, options)
+    return load_as(PluginKind.TASKSET, TaskSet, spec, options)
 
 
 def load_model(spec: str, **options: object) -> Model:
     """A model, such as `oracle` or `openai:NAME`."""
-    return _load(PluginKind.MODEL, Model, spec, options)
+    return load_as(PluginKind.MODEL, Model, spec, options)
 
 
 def load_reward(spec: str, **options: object) -> Reward:
     """A reward by name."""
-    return _load(PluginKind.REWARD, Reward, spec, options)
+    return load_as(PluginKind.REWARD, Reward, spec, options)
 
 
 def load_trainer(spec: str, **options: object) -> Trainer:
     """A trainer by name."""
-    return _load(PluginKind.TRAINER, Trainer, spec, options)
+    return load_as(PluginKind.TRAINER, Trainer, spec, options)
 
 
 def load_format(spec: str, **options: object) -> DatasetFormat:
     """A dataset format, such as `hf` or `atif`."""
-    return _load(PluginKind.FORMAT, DatasetFormat, spec, options)
+    return load_as(PluginKind.FORMAT, DatasetFormat, spec, options)
 
 
 @asynccontextmanager
@@ -116,7 +116,8 @@ def _spec(fields: dict[str, Any]) -> SandboxSpec:
         ) from cause
 
 
-def _load(kind: PluginKind, contract: type[T], spec: str, options: dict[str, object]) -> T:
+def load_as(kind: PluginKind, contract: type[T], spec: str, options: Mapping[str, object]) -> T:
+    """Any plugin, of a kind whose contract lies above this layer."""
     name, colon, argument = spec.partition(":")
     offer = find(catalog(), kind, name)
     made = make(offer, argument if colon else None, options)

@@ -46,6 +46,7 @@ _KIND_OF_HOOK = {
     "orchard_trainers": PluginKind.TRAINER,
     "orchard_models": PluginKind.MODEL,
     "orchard_dataset_formats": PluginKind.FORMAT,
+    "orchard_workforces": PluginKind.WORKFORCE,
 }
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 

@@ -17,6 +17,7 @@ from orchard_core.rollout.parts import RolloutParts
 from orchard_core.rollout.retry import RetryPolicy
 from orchard_core.rollout.sampler import GroupSampler
 from orchard_core.rollout.scheduler import Scheduler
+from orchard_core.rollout.share import Share
 from orchard_core.rollout.slots import AnySlot, Slots
 from orchard_core.rollout.stop import Stop
 from orchard_core.rollout.store.state import RunState
@@ -53,6 +54,8 @@ class RunRequest:
     """Stored with the configuration and read by nobody."""
     slots: Slots = field(default_factory=AnySlot)
     """What a rollout waits for, beside `concurrency`, such as a model's own bound."""
+    share: Share | None = None
+    """What is run of it, into a directory of its own below `out`; None: all of it."""
     opened: Callable[[RunState], None] = lambda _state: None
     """Told what earlier starts left, before anything runs."""
 
@@ -73,8 +76,13 @@ async def started(
         retry=request.retry,
         options=request.options,
     )
-    writer = await RunWriter.open(request.out, config, resume=request.resume)
+    share = request.share
+    out = request.out if share is None else share.folder(request.out)
+    writer = await RunWriter.open(out, config, resume=request.resume or share is not None)
     stack.push_async_callback(writer.close)
+    if share is not None:
+        tasks = share.of(tasks)
+        await writer.inherit(request.out, tasks)
     request.opened(writer.state)
     bus = EventBus([*installed().observers(), *request.observers])
     stack.push_async_callback(asyncio.to_thread, bus.close)

@@ -28,6 +28,8 @@ class PluginKind(StrEnum):
     """A Model."""
     FORMAT = "format"
     """A DatasetFormat."""
+    WORKFORCE = "workforce"
+    """A Workforce: where the workers of a shared run come from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import re
 import secrets
+import shutil
 import threading
 from collections.abc import AsyncIterable, AsyncIterator
 from pathlib import Path
@@ -55,7 +57,17 @@ class BlobWriter(BlobReader):
         super().__init__(root)
         self._files = files or DiskFiles()
         self._unsynced: set[Path] = set()
+        self._whole: BlobReader | None = None
         self._mutex = threading.Lock()
+
+    def also_read(self, whole: BlobReader) -> None:
+        """What is not here is looked for there."""
+        self._whole = whole
+
+    def _read(self, sha256: str) -> bytes:
+        if self._whole is not None and not self.path(sha256).exists():
+            return self._whole._read(sha256)
+        return super()._read(sha256)
 
     def take_unsynced(self) -> set[Path]:
         """Directories whose entries are not known to be durable; the caller syncs them."""
@@ -93,6 +105,24 @@ class BlobWriter(BlobReader):
         with self._mutex:
             self._unsynced |= {self._root, target.parent}
         return BlobRef(sha256=name, size=out.size)
+
+    def link(self, source: Path, name: str) -> None:
+        """Keep a blob that lies whole in another run directory; the disk is asked for once where both are on
+        one file system. Raises OSError, RecordCorrupt."""
+        target = self.path(name)
+        if not target.exists():
+            part = self._root / f".{secrets.token_hex(8)}.part"
+            self._files.make_dir(target.parent)
+            try:
+                os.link(source, part)
+            except OSError:
+                shutil.copy(source, part)
+                copied = self._files.append(part)
+                copied.sync()
+                copied.close()
+            self._files.replace(part, target)
+        with self._mutex:
+            self._unsynced |= {self._root, target.parent}
 
     def sweep(self) -> None:
         """Remove what a killed writer left half written."""

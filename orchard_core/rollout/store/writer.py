@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
-from orchard_core.errors import ConfigError, RunExists
+from orchard_core.errors import ConfigError, RecordCorrupt, RunExists
 from orchard_core.rollout.config import RunConfig
 from orchard_core.rollout.store import frame as frames
-from orchard_core.rollout.store.blobs import BlobWriter
+from orchard_core.rollout.store.blobs import BlobReader, BlobWriter
 from orchard_core.rollout.store.commit import SHARD_BYTES, Committer
-from orchard_core.rollout.store.entry import Cancelled, Dropped, Finished, Planned, Retried, Spent, Started
+from orchard_core.rollout.store.entry import (
+    Cancelled,
+    Dropped,
+    Entry,
+    Finished,
+    Planned,
+    Retried,
+    Spent,
+    Started,
+)
 from orchard_core.rollout.store.files import DiskFiles, Files, Lock, write_whole
+from orchard_core.rollout.store.inheriting import entries_of, joined
 from orchard_core.rollout.store.recover import Recovered, recover
 from orchard_core.rollout.store.run import CONFIG_NAME, PLAN_NAME, load_rollout, read_config
 from orchard_core.rollout.store.state import RunState
@@ -46,6 +57,7 @@ class RunWriter:
         """Whole rollouts found in a shard that the journal did not know yet."""
         self.blobs = BlobWriter(root / "blobs", files=files)
         self._lock = lock
+        self._whole: Path | None = None
         self._pool = ThreadPoolExecutor(
             max_workers=min(4, os.cpu_count() or 1), thread_name_prefix="orchard-pack"
         )
@@ -105,6 +117,21 @@ class RunWriter:
         """Times the disk was synced for something reported."""
         return self._committer.commits
 
+    async def inherit(self, whole: Path, tasks: Container[str]) -> None:
+        """This run is a part of the one at `whole`, with these of its tasks: what that one's journal holds of
+        them counts as done here too, and its records are read there."""
+        own, others = await asyncio.to_thread(lambda: (entries_of(self.root), entries_of(whole)))
+        self._whole = whole
+        self.blobs.also_read(BlobReader(whole / "blobs"))
+        self.state = joined(others, own, tasks)
+
+    async def take(self, entry: Entry, frame: bytes | None = None) -> Entry:
+        """Keep an entry of a part of this run, with the frame of its record where it has one; its blobs are
+        here already."""
+        written = (await self._committer.commit((entry,), frame))[0]
+        self.state.apply(written)
+        return written
+
     async def plan(self, items: Sequence[Planned]) -> None:
         """Add rollouts to the run."""
         if items:
@@ -132,7 +159,18 @@ class RunWriter:
 
     async def load(self, entry: Finished) -> Rollout:
         """A rollout that was finished before. Raises RecordCorrupt."""
-        return await asyncio.to_thread(load_rollout, self.root, entry)
+        return await asyncio.to_thread(self._load, entry)
+
+    def _load(self, entry: Finished) -> Rollout:
+        """Here, or in the run that this is a part of: the bytes there are of another rollout, or none."""
+        for root in (self.root, self._whole):
+            with contextlib.suppress(RecordCorrupt):
+                if root is None:
+                    continue
+                found = load_rollout(root, entry)
+                if (found.id, found.tries) == (entry.id, entry.tries):
+                    return found
+        return load_rollout(self.root, entry)
 
     async def finish(self, rollout: Rollout) -> Finished:
         """Keep a rollout. On return it survives anything."""

@@ -1,0 +1,1 @@
+"""Several drivers for one run: each takes a share of its tasks, and one collects what they finish."""
