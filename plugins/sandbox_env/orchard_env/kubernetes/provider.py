@@ -1,0 +1,45 @@
+"""The provider `kubernetes`: sandboxes as pods, spoken to at their own addresses."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from orchard_core import AdoptingAgentProvider, Capabilities, ConfigError, NetworkMode
+from orchard_env.kubernetes.config import KubernetesConfig
+from orchard_env.kubernetes.places import PodPlaces
+
+
+class KubernetesProvider(AdoptingAgentProvider):
+    """Honours AdoptingProvider."""
+
+    def __init__(self, config: KubernetesConfig, places: PodPlaces) -> None:
+        super().__init__(name="kubernetes", capabilities=capabilities_of(config), places=places)
+        self._pods = places
+
+    async def reap(self) -> tuple[str, ...]:
+        """Sweep the namespace once, and name the sandboxes that were removed. A driver counts as dead only
+        after it was seen silent for as long as its lease lasts, so that the first sweep removes nothing.
+        Raises SandboxUnavailable."""
+        session = await self._pods.session()
+        return (await session.reaper.sweep()).sandboxes
+
+
+def open_kubernetes(config: KubernetesConfig | None = None) -> KubernetesProvider:
+    """The provider; it connects when it is first used. Raises ConfigError without the extra."""
+    if find_spec("kubernetes") is None:
+        raise ConfigError(
+            "the provider kubernetes needs the official client", hint="pip install 'orchard-env[kubernetes]'"
+        )
+    config = config or KubernetesConfig()
+    return KubernetesProvider(config, PodPlaces(config))
+
+
+def capabilities_of(config: KubernetesConfig) -> Capabilities:
+    """What a pod can do. A CPU and a memory limit are enforced by the kernel; one of disk is the kubelet's,
+    who evicts the pod some seconds after, which is told as SandboxEvicted and so is not claimed here."""
+    return Capabilities(
+        images=frozenset({"oci"}),
+        networks=frozenset({NetworkMode.NONE, NetworkMode.ALLOW_LIST, NetworkMode.OPEN}),
+        gpu=config.gpus > 0,
+        limits={"cpu": "kubelet", "memory": "kubelet"},
+    )
