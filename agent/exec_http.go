@@ -12,7 +12,10 @@ import (
 	"time"
 )
 
-const waitMax = 60 * time.Second
+const (
+	waitMax    = 60 * time.Second
+	listedRuns = 4096 // more than are ever known, unless thousands run at once
+)
 
 func (s *Server) exec(w http.ResponseWriter, r *http.Request) error {
 	wait, err := waitOf(r.URL.Query())
@@ -43,6 +46,23 @@ func (s *Server) execStatus(w http.ResponseWriter, r *http.Request) error {
 	return answerRun(w, r, run, wait)
 }
 
+// execList tells of every known run, without outputs, so that a driver which has lost its memory finds them again.
+func (s *Server) execList(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	most, err := number(query, "limit", listedRuns)
+	if err != nil {
+		return err
+	}
+	runs, more := s.runs.List(int(min(most, listedRuns)))
+	told := make([]Status, 0, len(runs))
+	for _, run := range runs {
+		if !query.Has("lane") || query.Get("lane") == run.spec.Lane {
+			told = append(told, run.Status())
+		}
+	}
+	return answer(w, map[string]any{"runs": told, "more": more})
+}
+
 func waitOf(query url.Values) (time.Duration, error) {
 	text := query.Get("wait")
 	if text == "" {
@@ -59,7 +79,7 @@ func waitOf(query url.Values) (time.Duration, error) {
 func answerRun(w http.ResponseWriter, r *http.Request, run *Run, wait time.Duration) error {
 	waitFor(r.Context(), run.done, wait)
 	status := run.Status()
-	ended := status.State == "exited"
+	ended := status.Ended != nil
 	if !ended {
 		status.Stdout.Head, status.Stdout.Tail, status.Stderr.Head, status.Stderr.Tail = 0, 0, 0, 0
 	}
@@ -124,6 +144,9 @@ func (s *Server) execStdin(w http.ResponseWriter, r *http.Request) error {
 	if run.spec.Stdin != "stream" {
 		return fault(http.StatusConflict, "stdin_closed", "this command was not started with a streamed stdin")
 	}
+	if !run.awaitBegun(r.Context()) {
+		return fault(http.StatusConflict, "stdin_closed", "this command never began")
+	}
 	query := r.URL.Query()
 	offset, err := number(query, "offset", run.stdin.Received())
 	if err != nil {
@@ -149,21 +172,31 @@ func (s *Server) execSignal(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || signal < 0 || signal > 64 {
 		return badRequest("signal must be between 0 and 64")
 	}
-	delivered := false
-	switch query.Get("to") {
-	case "", "group":
-		delivered = s.runs.reaper.Signal(run.pid, syscall.Signal(signal), true)
-	case "process":
-		delivered = s.runs.reaper.Signal(run.pid, syscall.Signal(signal), false)
-	case "tree":
-		if signal != int64(syscall.SIGKILL) {
-			return badRequest("only signal 9 goes to the tree")
-		}
-		delivered = run.Kill()
-	default:
-		return badRequest("to must be group, process or tree")
+	delivered, err := s.deliver(r.Context(), run, syscall.Signal(signal), query.Get("to"))
+	if err != nil {
+		return err
 	}
 	return answer(w, map[string]bool{"delivered": delivered})
+}
+
+func (s *Server) deliver(ctx context.Context, run *Run, signal syscall.Signal, to string) (bool, error) {
+	switch to {
+	case "", "group", "process":
+	case "tree":
+		if signal != syscall.SIGKILL {
+			return false, badRequest("only signal 9 goes to the tree")
+		}
+		return run.Kill(), nil
+	default:
+		return false, badRequest("to must be group, process or tree")
+	}
+	if s.runs.Waits(run) {
+		return ends(signal) && s.runs.Drop(run, signal), nil
+	}
+	if !run.awaitBegun(ctx) {
+		return false, nil
+	}
+	return s.runs.reaper.Signal(run.pid, signal, to != "process"), nil
 }
 
 func number(query url.Values, name string, fallback int64) (int64, error) {

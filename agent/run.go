@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"os"
@@ -11,13 +12,15 @@ import (
 	"time"
 )
 
-// Run is one command, from its spawn until it is forgotten.
+// Run is one command, from its arrival until it is forgotten.
 type Run struct {
 	spec    *ExecSpec
 	host    *Runs
-	pid     int
+	created time.Time
 	stdout  *Sink
 	stderr  *Sink
+	begun   chan struct{} // closed when the command has been spawned; what follows, down to done, stands from then on
+	pid     int
 	stdin   *Stdin // nil when the command reads /dev/null
 	group   *Cgroup
 	started time.Time
@@ -30,6 +33,7 @@ type Run struct {
 	endTicks uint64
 	status   syscall.WaitStatus
 	timedOut bool
+	failure  *Fault
 }
 
 // Stream tells how much of one output there was and how much of it is kept.
@@ -39,60 +43,85 @@ type Stream struct {
 	Tail int64 `json:"tail"`
 }
 
-// Status is what is told of a run. ExitCode is 128+n for signal n, and null while the command runs.
+// Status is what is told of a run. ExitCode is 128+n for signal n, and null while the command runs. Times are seconds
+// since the epoch, null when there was no such moment yet.
 type Status struct {
-	ID       string  `json:"id"`
-	PID      int     `json:"pid"`
-	State    string  `json:"state"`
-	ExitCode *int    `json:"exit_code"`
-	Signal   int     `json:"signal"`
-	TimedOut bool    `json:"timed_out"`
-	Timeout  float64 `json:"timeout"`
-	Started  float64 `json:"started"`
-	Duration float64 `json:"duration"`
-	Stdin    int64   `json:"stdin_received"`
-	Stdout   Stream  `json:"stdout"`
-	Stderr   Stream  `json:"stderr"`
+	ID       string   `json:"id"`
+	Lane     string   `json:"lane,omitempty"`
+	PID      int      `json:"pid"`
+	State    string   `json:"state"` // queued, running, exited, or failed: it could not be started when its turn came
+	ExitCode *int     `json:"exit_code"`
+	Signal   int      `json:"signal"`
+	TimedOut bool     `json:"timed_out"`
+	Timeout  float64  `json:"timeout"`
+	Created  float64  `json:"created"`
+	Started  *float64 `json:"started"`
+	Ended    *float64 `json:"ended"`
+	Duration float64  `json:"duration"`
+	Stdin    int64    `json:"stdin_received"`
+	Stdout   Stream   `json:"stdout"`
+	Stderr   Stream   `json:"stderr"`
+	Error    *Fault   `json:"error,omitempty"` // of a failed run
 }
 
-// launch spawns the command; on failure nothing of it is left.
-func launch(spec *ExecSpec, host *Runs) (*Run, error) {
-	command, err := resolve(spec, host.defaults)
-	if err != nil {
-		return nil, err
+func newRun(spec *ExecSpec, host *Runs) *Run {
+	return &Run{
+		spec: spec, host: host, created: time.Now(), begun: make(chan struct{}), done: make(chan struct{}),
+		stdout: newSink(spec.Output, host.spoolDir), stderr: newSink(spec.Output, host.spoolDir),
 	}
-	r := &Run{spec: spec, host: host, done: make(chan struct{})}
-	var ours, theirs []*os.File
+}
+
+// begin spawns the command; on failure nothing of it is left.
+func (r *Run) begin() error {
+	command, err := resolve(r.spec, r.host.defaults)
+	if err != nil {
+		return err
+	}
+	var theirs []*os.File
 	defer func() { closeAll(theirs) }()
 	if command.script != nil {
 		theirs = append(theirs, command.script)
 	}
-	input, err := r.openInput()
+	files, err := r.openFiles()
+	theirs = append(theirs, files...)
+	var exited <-chan syscall.WaitStatus
 	if err == nil {
-		theirs = append(theirs, input)
-		err = r.openOutputs(&ours, &theirs)
+		exited, err = r.spawn(command, files)
 	}
 	if err != nil {
-		closeAll(ours)
-		return nil, err
-	}
-	files := theirs[len(theirs)-3:]
-	exited, err := r.spawn(command, files)
-	if err != nil {
-		closeAll(ours)
+		r.stdout.Close()
+		r.stderr.Close()
 		if r.stdin != nil {
 			r.stdin.Abandon()
 		}
 		r.group.Remove()
-		return nil, err
+		return err
 	}
+	close(r.begun)
 	go r.stdout.Pump()
 	go r.stderr.Pump()
-	if spec.Stdin == "inline" {
+	if r.spec.Stdin == "inline" {
 		go r.feed()
 	}
 	go r.supervise(exited)
-	return r, nil
+	return nil
+}
+
+// openFiles returns the command's standard input, output and error.
+func (r *Run) openFiles() (files []*os.File, err error) {
+	input, err := r.openInput()
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, input)
+	for _, sink := range []*Sink{r.stdout, r.stderr} {
+		end, err := sink.Open()
+		if err != nil {
+			return files, err
+		}
+		files = append(files, end)
+	}
+	return files, nil
 }
 
 func closeAll(files []*os.File) {
@@ -114,18 +143,6 @@ func (r *Run) openInput() (input *os.File, err error) {
 	}
 	r.stdin, input, err = newStdin()
 	return input, err
-}
-
-func (r *Run) openOutputs(ours, theirs *[]*os.File) error {
-	for _, sink := range []**Sink{&r.stdout, &r.stderr} {
-		opened, end, err := newSink(r.spec.Output, r.host.spoolDir)
-		if err != nil {
-			return err
-		}
-		*sink = opened
-		*ours, *theirs = append(*ours, opened.pipe), append(*theirs, end)
-	}
-	return nil
 }
 
 func (r *Run) spawn(c *Command, files []*os.File) (<-chan syscall.WaitStatus, error) {
@@ -202,18 +219,30 @@ func (r *Run) supervise(exited <-chan syscall.WaitStatus) {
 	if r.stdin != nil {
 		r.stdin.Abandon()
 	}
+	r.settle(status, timedOut, nil)
+	r.group.Remove()
+	r.host.advance(r.spec.Lane)
+}
+
+// settle is the end of a run, whether it ever began or not.
+func (r *Run) settle(status syscall.WaitStatus, timedOut bool, failure *Fault) {
 	r.stdout.Freeze()
 	r.stderr.Freeze()
 	r.mu.Lock()
-	r.ended, r.endTicks, r.status, r.timedOut = time.Now(), bootTicks(), status, timedOut
+	r.ended, r.endTicks, r.status, r.timedOut, r.failure = time.Now(), bootTicks(), status, timedOut, failure
 	r.mu.Unlock()
 	close(r.done)
 	r.host.finished(r)
-	r.group.Remove()
 }
 
-// Kill ends the whole tree of the command, and returns when it is gone.
+// Kill ends the whole tree of the command, and returns when it is gone. A run that waits for its turn never has it.
 func (r *Run) Kill() bool {
+	if r.host.Drop(r, syscall.SIGKILL) {
+		return true
+	}
+	if !r.awaitBegun(context.Background()) {
+		return false
+	}
 	r.killed.Store(true)
 	r.group.Kill()
 	tree := Tree{leader: r.pid, id: r.spec.ID, owns: func(p Proc) bool { return r.host.ownsOrphan(r, p) }}
@@ -231,25 +260,64 @@ func (r *Run) Done() (ticks uint64, ended bool) {
 	return r.endTicks, !r.ended.IsZero()
 }
 
+// hasBegun tells whether the command was spawned; it may have ended since.
+func (r *Run) hasBegun() bool {
+	select {
+	case <-r.begun:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitBegun waits for the run's turn; false when it will not come, or the caller has gone.
+func (r *Run) awaitBegun(ctx context.Context) bool {
+	select {
+	case <-r.begun:
+	case <-r.done:
+	case <-ctx.Done():
+	}
+	return r.hasBegun()
+}
+
 func (r *Run) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := Status{
-		ID: r.spec.ID, PID: r.pid, State: "running", TimedOut: r.timedOut, Timeout: r.spec.Timeout,
-		Started: float64(r.started.UnixNano()) / 1e9, Duration: time.Since(r.started).Seconds(),
-		Stdin: r.stdin.Received(), Stdout: r.stdout.stream(), Stderr: r.stderr.stream(),
+		ID: r.spec.ID, Lane: r.spec.Lane, State: "queued", TimedOut: r.timedOut, Timeout: r.spec.Timeout,
+		Created: epoch(r.created), Stdout: r.stdout.stream(), Stderr: r.stderr.stream(), Error: r.failure,
 	}
-	if r.ended.IsZero() {
-		return s
+	until := time.Now()
+	if !r.ended.IsZero() {
+		until = r.ended
+		ended := epoch(until)
+		s.State, s.Ended = "exited", &ended
 	}
-	code := r.status.ExitStatus()
-	if r.status.Signaled() {
-		s.Signal = int(r.status.Signal())
-		code = 128 + s.Signal
+	if r.hasBegun() {
+		started := epoch(r.started)
+		s.PID, s.Started, s.Duration, s.Stdin = r.pid, &started, until.Sub(r.started).Seconds(), r.stdin.Received()
 	}
-	s.State, s.ExitCode, s.Duration = "exited", &code, r.ended.Sub(r.started).Seconds()
+	switch {
+	case r.failure != nil:
+		s.State = "failed"
+	case !r.ended.IsZero():
+		s.setExit(r.status)
+	case s.Started != nil:
+		s.State = "running"
+	}
 	return s
 }
+
+func (s *Status) setExit(status syscall.WaitStatus) {
+	code := status.ExitStatus()
+	if status.Signaled() {
+		s.Signal = int(status.Signal())
+		code = 128 + s.Signal
+	}
+	s.ExitCode = &code
+}
+
+func epoch(moment time.Time) float64 { return float64(moment.UnixNano()) / 1e9 }
 
 func (s *Sink) stream() Stream {
 	size := s.Size()

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"hash/maphash"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,7 @@ type Runs struct {
 	mu        sync.Mutex
 	closed    bool
 	byID      map[string]*entry
+	lanes     Lanes
 	ended     []*Run // oldest first
 	seed      maphash.Seed
 	forgotten map[uint64]struct{}
@@ -50,7 +52,7 @@ type entry struct {
 func newRuns(defaults Defaults, reaper *Reaper, spool *SpoolDir, cgroups *Cgroups) *Runs {
 	return &Runs{
 		defaults: defaults, reaper: reaper, spoolDir: spool, cgroups: cgroups,
-		byID: map[string]*entry{}, seed: maphash.MakeSeed(), forgotten: map[uint64]struct{}{},
+		byID: map[string]*entry{}, lanes: Lanes{waiting: map[string][]*Run{}}, seed: maphash.MakeSeed(), forgotten: map[uint64]struct{}{},
 	}
 }
 
@@ -74,18 +76,34 @@ func (rs *Runs) Start(spec *ExecSpec) (*Run, error) {
 		rs.mu.Unlock()
 		return nil, fault(http.StatusServiceUnavailable, "shutting_down", "the agent is shutting down")
 	}
-	e := &entry{digest: spec.digest, ready: make(chan struct{})}
+	r := newRun(spec, rs)
+	queued, err := rs.lanes.Enter(r)
+	if err != nil {
+		rs.mu.Unlock()
+		return nil, err
+	}
+	e := &entry{digest: spec.digest, ready: make(chan struct{}), run: r}
 	rs.byID[spec.ID] = e
 	rs.mu.Unlock()
-	e.run, e.err = launch(spec, rs)
-	close(e.ready)
-	if e.err != nil {
-		rs.mu.Lock()
-		delete(rs.byID, spec.ID)
-		rs.mu.Unlock()
-	}
 	rs.total.Add(1)
+	if !queued {
+		rs.beginFirst(e)
+	}
+	close(e.ready)
 	return e.run, e.err
+}
+
+// beginFirst starts a run that need not wait. Its failure is the answer, so nothing else must tell of it.
+func (rs *Runs) beginFirst(e *entry) {
+	r := e.run
+	if e.err = r.begin(); e.err == nil {
+		return
+	}
+	e.run = nil
+	rs.mu.Lock()
+	delete(rs.byID, r.spec.ID)
+	rs.mu.Unlock()
+	rs.advance(r.spec.Lane)
 }
 
 // Find returns a run that is alive or remembered.
@@ -162,7 +180,7 @@ func (rs *Runs) ownsOrphan(r *Run, p Proc) bool {
 		default:
 			return false
 		}
-		if e.run == nil || e.run == r || e.run.ticks > p.start {
+		if e.run == nil || e.run == r || !e.run.hasBegun() || e.run.ticks > p.start {
 			continue
 		}
 		if end, ended := e.run.Done(); !ended || end >= p.start {
@@ -172,23 +190,50 @@ func (rs *Runs) ownsOrphan(r *Run, p Proc) bool {
 	return true
 }
 
-// Live returns the runs that have not ended.
-func (rs *Runs) Live() []*Run {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	var live []*Run
+// known returns every run that is alive or remembered, in no order. The caller holds the lock.
+func (rs *Runs) known() (all []*Run) {
 	for _, e := range rs.byID {
 		select {
 		case <-e.ready:
 			if e.run != nil {
-				if _, ended := e.run.Done(); !ended {
-					live = append(live, e.run)
-				}
+				all = append(all, e.run)
 			}
 		default:
 		}
 	}
+	return all
+}
+
+// Live returns the runs that have not ended, those that wait for their turn among them.
+func (rs *Runs) Live() (live []*Run) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, r := range rs.known() {
+		if _, ended := r.Done(); !ended {
+			live = append(live, r)
+		}
+	}
 	return live
+}
+
+// Running is how many commands run now.
+func (rs *Runs) Running() (count int) {
+	for _, r := range rs.Live() {
+		if r.hasBegun() {
+			count++
+		}
+	}
+	return count
+}
+
+// List returns the newest of all known runs, in the order of their arrival, and whether there are more.
+func (rs *Runs) List(most int) ([]*Run, bool) {
+	rs.mu.Lock()
+	all := rs.known()
+	rs.mu.Unlock()
+	slices.SortFunc(all, func(a, b *Run) int { return a.created.Compare(b.created) })
+	more := len(all) > most
+	return all[len(all)-min(len(all), most):], more
 }
 
 // KillOf ends the live runs that a token started, and returns when they are gone.
@@ -206,14 +251,8 @@ func (rs *Runs) KillOf(owner [sha256.Size]byte) {
 func (rs *Runs) Disk() (bytes int64) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	for _, e := range rs.byID {
-		select {
-		case <-e.ready:
-			if e.run != nil {
-				bytes += e.run.stdout.OnDisk() + e.run.stderr.OnDisk()
-			}
-		default:
-		}
+	for _, r := range rs.known() {
+		bytes += r.stdout.OnDisk() + r.stderr.OnDisk()
 	}
 	return bytes
 }
@@ -221,6 +260,7 @@ func (rs *Runs) Disk() (bytes int64) {
 // Close refuses further starts.
 func (rs *Runs) Close() {
 	rs.mu.Lock()
-	defer rs.mu.Unlock()
 	rs.closed = true
+	rs.mu.Unlock()
+	rs.DropAll()
 }

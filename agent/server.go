@@ -42,6 +42,7 @@ func (s *Server) routes() http.Handler {
 		{"GET /v1/health", scopeWork, s.health},
 		{"GET /v1/metrics", scopeWork, s.metrics},
 		{"POST /v1/exec", scopeWork, s.exec},
+		{"GET /v1/exec", scopeWork, s.execList},
 		{"GET /v1/exec/{id}", scopeWork, s.execStatus},
 		{"GET /v1/exec/{id}/output", scopeWork, s.execOutput},
 		{"POST /v1/exec/{id}/stdin", scopeWork, s.execStdin},

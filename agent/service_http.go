@@ -16,7 +16,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 		"version": agentVersion,
 		"uptime":  time.Since(s.started).Seconds(),
 		"pid":     os.Getpid(),
-		"running": len(s.runs.Live()),
+		"running": s.runs.Running(),
 	})
 }
 
@@ -27,7 +27,7 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) error {
 		"cpu_seconds":       own,
 		"commands_cpu":      children,
 		"uptime":            time.Since(s.started).Seconds(),
-		"execs_running":     len(s.runs.Live()),
+		"execs_running":     s.runs.Running(),
 		"execs_total":       s.runs.total.Load(),
 		"spool_bytes":       s.runs.Disk(),
 		"requests_total":    s.requests.Load(),
@@ -79,6 +79,7 @@ func (s *Server) tokenRevoke(w http.ResponseWriter, r *http.Request) error {
 
 // killAll leaves only the agent: what runs in the sandbox is gone when it answers.
 func (s *Server) killAll(w http.ResponseWriter, _ *http.Request) error {
+	s.runs.DropAll()
 	if !killDescendants() {
 		return fault(http.StatusInternalServerError, "kill_failed", "some processes did not end within %v", killPatience)
 	}

@@ -22,19 +22,27 @@ type Sink struct {
 	changed chan struct{}
 }
 
-// newSink returns the write end for the child; the caller closes it after the spawn.
-func newSink(limit int64, dir *SpoolDir) (*Sink, *os.File, error) {
+func newSink(limit int64, dir *SpoolDir) *Sink {
+	return &Sink{Spool: newSpool(limit, dir.Open), changed: make(chan struct{})}
+}
+
+// Open returns the write end for the child; the caller closes it after the spawn.
+func (s *Sink) Open() (*os.File, error) {
 	var ends [2]int
 	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	_ = syscall.SetNonblock(ends[0], true)
-	sink := &Sink{
-		Spool:   newSpool(limit, dir.Open),
-		pipe:    os.NewFile(uintptr(ends[0]), "output"),
-		changed: make(chan struct{}),
+	s.pipe = os.NewFile(uintptr(ends[0]), "output")
+	return os.NewFile(uintptr(ends[1]), "output"), nil
+}
+
+// Close gives up an output that no command was started for.
+func (s *Sink) Close() {
+	if s.pipe != nil {
+		_ = s.pipe.Close()
+		s.pipe = nil
 	}
-	return sink, os.NewFile(uintptr(ends[1]), "output"), nil
 }
 
 // Pump reads until every holder of the pipe is gone.
@@ -79,7 +87,7 @@ func (s *Sink) take(fd int) (n int, again bool) {
 
 // Freeze takes what the pipe holds now, at most one pipe's worth, and ends the stream for readers.
 func (s *Sink) Freeze() {
-	if raw, err := s.pipe.SyscallConn(); err == nil {
+	if raw, err := s.pipe.SyscallConn(); err == nil { // a nil pipe says EINVAL: the command never began
 		_ = raw.Control(func(fd uintptr) {
 			for taken := 0; taken < pipeCapacity; {
 				n, again := s.take(int(fd))

@@ -30,10 +30,12 @@ type ExecSpec struct {
 	Timeout  float64    `json:"timeout,omitempty"` // seconds; 0 is none
 	Stdin    string     `json:"stdin,omitempty"`   // "" (/dev/null), "inline" or "stream"
 	Output   int64      `json:"output_limit,omitempty"`
+	Lane     string     `json:"lane,omitempty"` // runs of one lane come one after the other
 
 	input  []byte
 	digest [sha256.Size]byte
 	owner  [sha256.Size]byte // of the token that brought it
+	weight int64             // bytes it holds while it waits
 }
 
 // readSpec parses a length-prefixed JSON spec followed by the inline input.
@@ -55,13 +57,17 @@ func readSpec(body io.Reader) (*ExecSpec, error) {
 	if err := decoder.Decode(spec); err != nil {
 		return nil, badRequest("the spec is not valid: %v", err)
 	}
-	return spec, spec.finish(body)
+	err := spec.finish(body)
+	spec.weight = int64(length) + int64(len(spec.input))
+	return spec, err
 }
 
 func (s *ExecSpec) finish(body io.Reader) (err error) {
 	switch {
 	case s.ID == "" || len(s.ID) > 128:
 		return badRequest("id must have 1 to 128 characters")
+	case len(s.Lane) > 128:
+		return badRequest("lane must have at most 128 characters")
 	case (len(s.Argv) > 0) == (s.Script != nil):
 		return badRequest("exactly one of argv and script must be given")
 	case s.Timeout < 0:

@@ -7,6 +7,8 @@ from orchard_core.sandbox.agent.files import AgentFiles
 from orchard_core.sandbox.agent.forward import Forward
 from orchard_core.sandbox.agent.health import AgentHealth, AgentMetrics
 from orchard_core.sandbox.agent.process import AgentProcess
+from orchard_core.sandbox.agent.runs import AgentRuns, RunOutput
+from orchard_core.sandbox.agent.told import RunTold
 from orchard_core.sandbox.agent.trees import AgentTrees
 from orchard_core.sandbox.agent.tunnel import Tunnel
 from orchard_core.sandbox.agent.unpack import Links, unpack
@@ -18,9 +20,12 @@ __all__ = [
     "AgentHealth",
     "AgentMetrics",
     "AgentProcess",
+    "AgentRuns",
     "AgentTrees",
     "Forward",
     "Links",
+    "RunOutput",
+    "RunTold",
     "Tunnel",
     "agent_binary",
     "new_run_id",

@@ -8,7 +8,7 @@ import json
 import uuid
 from collections.abc import AsyncIterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from orchard_core.errors import AgentRefused, SandboxError
 from orchard_core.sandbox.agent import spec
@@ -17,7 +17,8 @@ from orchard_core.sandbox.agent.forward import Forward
 from orchard_core.sandbox.agent.health import AgentHealth, AgentMetrics
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
 from orchard_core.sandbox.agent.process import WAIT_S, AgentProcess
-from orchard_core.sandbox.agent.told import RunTold, told
+from orchard_core.sandbox.agent.runs import AgentRuns
+from orchard_core.sandbox.agent.told import RunTold, outcome, told
 from orchard_core.sandbox.agent.trees import AgentTrees
 from orchard_core.sandbox.agent.tunnel import Tunnel
 from orchard_core.sandbox.agent.wire import ANSWER_MAX
@@ -29,7 +30,7 @@ _CLEAN_UP_S = 8.0
 _READY_PAUSE_S = 0.002
 
 
-class AgentClient(AgentFiles, AgentTrees):
+class AgentClient(AgentFiles, AgentTrees, AgentRuns):
     """One agent. Calls may run at the same time; each method raises SandboxGone, SandboxConnectionLost and
     AgentRefused besides what it says."""
 
@@ -88,12 +89,16 @@ class AgentClient(AgentFiles, AgentTrees):
         user: str | None = None,
         output_limit: int | None = None,
         run_id: str | None = None,
+        lane: str | None = None,
     ) -> ExecResult:
         """Run a command to its end, at most once, whatever happens to the connection.
 
         `output_limit` is how many bytes of each stream are kept (16 MiB, half head and half tail). A repeated
         `run_id` with the same command gives the result of the run that has it. Cancelling ends the command.
-        Raises CwdMissing, CommandNotFound, NoShell, UserUnknown, ExecForgotten, ExecError.
+        Commands of one `lane` run one after the other, in the order of their arrival; a time-out counts from
+        the command's own start.
+        Raises CwdMissing, CommandNotFound, NoShell, UserUnknown, ExecForgotten, ExecError, ServiceOverloaded
+        (too many wait).
         """
         run_id = run_id or new_run_id()
         inline = stdin if isinstance(stdin, bytes) and len(stdin) <= spec.INLINE_STDIN else None
@@ -107,16 +112,18 @@ class AgentClient(AgentFiles, AgentTrees):
             user=user,
             stdin="stream" if streamed else "inline" if inline else "",
             output_limit=output_limit,
+            lane=lane,
             inline=inline or b"",
         )
         answer_max = ANSWER_MAX + 2 * (output_limit or 0)
         process = AgentProcess(self._link, run_id, answer_max=answer_max)
         try:
             status, output = await self._post(body, 0.0 if streamed else WAIT_S, answer_max)
-            if streamed and stdin is not None and status["state"] != "exited":
+            ended = outcome(status, output)
+            if ended is not None:
+                return ended
+            if streamed and stdin is not None:
                 return await self._fed(process, stdin)
-            if status["state"] == "exited":
-                return spec.result(status, output)
             return await process.wait()
         except asyncio.CancelledError:
             await unbroken(_give_up(process))
@@ -147,6 +154,7 @@ class AgentClient(AgentFiles, AgentTrees):
         stdin: bool = True,
         output_limit: int | None = None,
         run_id: str | None = None,
+        lane: str | None = None,
     ) -> AgentProcess:
         """Start a command and return at once; `stdin=False` gives it /dev/null. Raises as `exec`."""
         run_id = run_id or new_run_id()
@@ -159,6 +167,7 @@ class AgentClient(AgentFiles, AgentTrees):
             user=user,
             stdin="stream" if stdin else "",
             output_limit=output_limit,
+            lane=lane,
         )
         await self._post(body, 0.0)
         return AgentProcess(self._link, run_id, answer_max=ANSWER_MAX + 2 * (output_limit or 0))
@@ -171,12 +180,15 @@ class AgentClient(AgentFiles, AgentTrees):
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
         user: str | None = None,
+        stdin: bytes | Literal["stream"] = b"",
         output_limit: int | None = None,
         run_id: str | None = None,
+        lane: str | None = None,
         wait_s: float = 0.0,
     ) -> RunTold:
-        """Start a command, with /dev/null as its input, and tell how it stands after at most `wait_s`
-        seconds (60 at most). It is left to itself: cancelling this call does not end it. Raises as `exec`."""
+        """Start a command and tell how it stands after at most `wait_s` seconds (60 at most). It is left to
+        itself: cancelling this call does not end it. Its input is /dev/null, or the bytes of `stdin` (1 MiB
+        at most), or what its process is fed later. Raises as `exec`."""
         body = spec.frame(
             run_id or new_run_id(),
             command,
@@ -184,8 +196,10 @@ class AgentClient(AgentFiles, AgentTrees):
             env=env,
             timeout=timeout,
             user=user,
-            stdin="",
+            stdin="stream" if stdin == "stream" else "inline" if stdin else "",
             output_limit=output_limit,
+            lane=lane,
+            inline=b"" if stdin == "stream" else stdin,
         )
         return told(*await self._post(body, wait_s, ANSWER_MAX + 2 * (output_limit or 0)))
 

@@ -9,13 +9,15 @@ from typing import Any
 from orchard_core.errors import ExecError, StdinClosed
 from orchard_core.sandbox.agent import spec
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
-from orchard_core.sandbox.agent.told import RunTold, told
+from orchard_core.sandbox.agent.told import RunTold, outcome, told
 from orchard_core.sandbox.agent.wire import ANSWER_MAX, PIECE
 from orchard_core.types.sandbox import ExecResult, PtySize
 
 WAIT_S = 30.0
 """One long poll; the client asks again until the command ends."""
 _KILL_S = 8.0
+_STDIN_S = 24 * 3600.0
+"""A command may think, or wait for its turn, for as long as it likes before it reads."""
 
 
 class AgentProcess:
@@ -63,14 +65,14 @@ class AgentProcess:
 
     async def _write(self, piece: bytes) -> None:
         query = {"offset": self._sent}
-        await self._link.call("POST", f"{self._path}/stdin", query, piece, repeat=True, patience=24 * 3600.0)
+        await self._link.call("POST", f"{self._path}/stdin", query, piece, repeat=True, patience=_STDIN_S)
         self._sent += len(piece)
 
     async def close_stdin(self) -> None:
         """End of file on standard input; nothing happens when it is closed already."""
         try:
             query = {"offset": self._sent, "eof": 1}
-            await self._link.call("POST", f"{self._path}/stdin", query, repeat=True)
+            await self._link.call("POST", f"{self._path}/stdin", query, repeat=True, patience=_STDIN_S)
         except StdinClosed:
             return
 
@@ -116,9 +118,10 @@ class AgentProcess:
         return told(*await self.status(wait_s))
 
     async def wait(self, timeout: float | None = None) -> ExecResult:
-        """Wait for the end. Raises TimeoutError after `timeout` seconds; the command then lives on."""
+        """Wait for the end. Raises TimeoutError after `timeout` seconds; the command then lives on. One that
+        waited for its turn in a lane may only now raise as `exec`."""
         async with asyncio.timeout(timeout):
             while True:
-                status, output = await self.status(WAIT_S)
-                if status["state"] == "exited":
-                    return spec.result(status, output)
+                result = outcome(*await self.status(WAIT_S))
+                if result is not None:
+                    return result

@@ -45,6 +45,7 @@ def frame(
     user: str | None,
     stdin: str,
     output_limit: int | None,
+    lane: str | None = None,
     inline: bytes = b"",
 ) -> bytes:
     """The body that starts a run: the spec's length, the spec, the inline input."""
@@ -58,21 +59,19 @@ def frame(
     if env:
         spec["env"] = [[byte_string(name), byte_string(value)] for name, value in env.items()]
     if timeout is not None:
-        if timeout <= 0:
-            raise ConfigError(
-                f"a time-out of {timeout} s leaves a command no time", hint="use None for no limit"
-            )
-        if not math.isfinite(timeout):
-            raise ConfigError(f"a time-out of {timeout} s is no number", hint="use None for no limit")
-        spec["timeout"] = timeout
-    if user:
-        spec["user"] = user
-    if stdin:
-        spec["stdin"] = stdin
-    if output_limit:
-        spec["output_limit"] = output_limit
+        spec["timeout"] = _limit(timeout)
+    given = {"user": user, "stdin": stdin, "output_limit": output_limit, "lane": lane}
+    spec |= {name: value for name, value in given.items() if value}
     raw = json.dumps(spec, separators=(",", ":")).encode()
     return struct.pack(">I", len(raw)) + raw + inline
+
+
+def _limit(timeout: float) -> float:
+    if timeout <= 0:
+        raise ConfigError(f"a time-out of {timeout} s leaves a command no time", hint="use None for no limit")
+    if not math.isfinite(timeout):
+        raise ConfigError(f"a time-out of {timeout} s is no number", hint="use None for no limit")
+    return timeout
 
 
 def _argv(command: Sequence[str]) -> list[str | dict[str, str]]:
