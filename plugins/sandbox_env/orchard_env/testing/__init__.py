@@ -1,0 +1,1 @@
+"""What programs upon Orchard Env are tested against."""
