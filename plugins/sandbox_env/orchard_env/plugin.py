@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from orchard_core import Descriptor, hookimpl
+
+if TYPE_CHECKING:
+    import typer
 
 
 @hookimpl
 def orchard_sandbox_providers() -> list[Descriptor]:
     """The providers `kubernetes` and `remote`."""
     return []
+
+
+@hookimpl
+def orchard_commands(app: typer.Typer) -> None:
+    """`orchard serve`."""
+    from orchard_env.cli.serve import serve
+
+    app.command("serve", rich_help_panel="Serve sandboxes")(serve)

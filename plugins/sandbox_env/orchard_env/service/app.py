@@ -84,7 +84,9 @@ def _tell_errors(app: FastAPI) -> None:
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return refused(error.status_code, str(error.detail), request.scope["request_id"])
+        answer = refused(error.status_code, str(error.detail), request.scope["request_id"])
+        answer.headers.update(error.headers or {})
+        return answer
 
     async def bug(request: Request, error: Exception) -> Response:
         return unforeseen(request.scope["request_id"])

@@ -47,9 +47,7 @@ class Front:
             await self._app(scope, receive, told)
         except OrchardError as error:
             await self._refuse(scope, receive, told, problem(error, request_id))
-        except (
-            Exception
-        ):  # the border of the service: a bug is logged and answered, and costs no other request
+        except Exception:  # noqa: BLE001 - the border: a bug is logged and answered, and costs no more
             SERVICE.exception("request failed", extra={"fields": {"request_id": request_id}})
             await self._refuse(scope, receive, told, unforeseen(request_id))
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,10 @@ from orchard_env.service.v1.sandboxes import SandboxRoutes
 from orchard_env.service.v1.service import ServiceRoutes
 
 Handler = Callable[[Request], Awaitable[Response]]
+
+_ALWAYS = (401, 403, 429, 503)
+"""What every call may be refused with."""
+_NOT_WORD = re.compile(r"\W+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +76,8 @@ def add_call(app: FastAPI, call: Call, tag: str) -> None:
         responses=responses,
         openapi_extra=extra,
         summary=(call.handler.__doc__ or "").splitlines()[0].rstrip("."),
-        operation_id=f"{tag}_{call.method.lower()}_{call.handler.__name__}_{call.path.count('/')}",
+        operation_id="_".join((tag, call.method.lower(), *_NOT_WORD.sub(" ", call.path).split())),
     )
-
-
-_ALWAYS = (401, 403, 429, 503)
 
 
 def add_v1(app: FastAPI, services: Services, jobs: Jobs) -> None:

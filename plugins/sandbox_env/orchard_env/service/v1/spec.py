@@ -78,7 +78,7 @@ def _rootfs(path: str, settings: ServiceSettings) -> ImageRef:
     if not root.is_absolute() or ".." in root.parts or not any(root.is_relative_to(each) for each in allowed):
         raise RequestInvalid(
             "image: this directory of the service's machine is not for clients",
-            hint="the operator names directories with --rootfs-allowed",
+            hint="the operator names directories under `rootfs_allowed` in the service's --config",
         )
     return ImageRef(kind="rootfs", value=str(root))
 

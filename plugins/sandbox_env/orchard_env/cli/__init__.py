@@ -1,0 +1,1 @@
+"""Commands of `orchard` that this distribution adds."""

@@ -1,0 +1,77 @@
+"""A service that runs, from its parts to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from orchard_core import ConfigError, SandboxUnavailable
+from orchard_env.service.app import build_app
+from orchard_env.service.listener import listening, server
+from orchard_env.service.services import Services
+
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where to serve."""
+
+    host: str = "127.0.0.1"
+    """The address to bind."""
+    port: int = 8000
+    """0: any that is free."""
+    certificate: str | None = None
+    """PEM file; with it the service speaks HTTPS."""
+    key: str | None = None
+    """PEM file of its key."""
+
+
+async def serve(services: Services, address: Address, *, ready: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT, then drain. `ready` is told the URL once. Raises ConfigError for an
+    address that cannot be had, SandboxUnavailable when the provider can do nothing."""
+    sock = _bind(address)
+    running = server(
+        build_app(services),
+        drain_s=services.settings.drain_s,
+        ssl_certfile=address.certificate,
+        ssl_keyfile=address.key,
+    )
+    serving = asyncio.ensure_future(running.serve(sockets=[sock]))
+    try:
+        while not running.started and not serving.done():  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(_POLL_S)
+        if running.started:
+            ready(url_of(sock, address))
+        await serving
+    finally:
+        sock.close()
+    if not running.started:
+        raise SandboxUnavailable(
+            f"the service did not start: the provider {services.fleet.provider.name} cannot work here",
+            hint="the log above says why; `orchard plugins` and the provider's page say what it needs",
+        )
+
+
+def _bind(address: Address) -> socket.socket:
+    try:
+        return listening(address.host, address.port)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot listen on {address.host} port {address.port}: {error.strerror or error}",
+            hint="choose another --port (0 takes any that is free), or end the program that holds this one",
+        ) from error
+
+
+def url_of(sock: socket.socket, address: Address) -> str:
+    """How a client on this machine writes it."""
+    host, port, *_ = sock.getsockname()
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if address.certificate else 'http'}://{shown}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    return host in ("localhost", "::1") or host.startswith("127.")
