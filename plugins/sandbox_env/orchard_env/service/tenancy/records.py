@@ -20,7 +20,7 @@ class TenantRecord(Record):
 
     name: TenantName
     """The owner of its sandboxes."""
-    weight: float = Field(default=1.0, gt=0)
+    weight: float = Field(default=1.0, ge=0.01, le=100)
     """Its share when the service is full: a tenant of weight 2 gets twice the turns of one of weight 1."""
     quota: Quota | None = None
     """What it may have; None: the service's default."""

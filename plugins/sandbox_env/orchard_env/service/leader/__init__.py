@@ -1,0 +1,1 @@
+"""Which of several replicas does what only one may do."""
