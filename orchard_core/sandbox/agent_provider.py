@@ -80,9 +80,12 @@ class AdoptingPlaces(Places, Protocol):
 class AgentProvider:
     """Honours `orchard_core.SandboxProvider`."""
 
-    def __init__(self, *, name: str, capabilities: Capabilities, places: Places) -> None:
-        """Raises ConfigError when the capabilities claim snapshots and forks, which go together here, and the
-        places cannot save."""
+    def __init__(
+        self, *, name: str, capabilities: Capabilities, places: Places, keeps_time: bool = True
+    ) -> None:
+        """Without `keeps_time` the places end sandboxes themselves when their life span or their idle time
+        is over. Raises ConfigError when the capabilities claim snapshots and forks, which go together here,
+        and the places cannot save."""
         able = isinstance(places, SavingPlaces)
         if capabilities.snapshot != capabilities.fork or (capabilities.snapshot and not able):
             raise ConfigError(
@@ -92,6 +95,7 @@ class AgentProvider:
         self._name = name
         self._capabilities = capabilities
         self._places = places
+        self._keeps_time = keeps_time
         self._sandboxes: dict[str, AgentSandbox] = {}
         self._names: set[str] = set()
         self._watchers: dict[str, asyncio.Task[None]] = {}
@@ -129,8 +133,12 @@ class AgentProvider:
             await sandbox.close()
             raise
         self._sandboxes[sandbox_id] = sandbox
-        self._watchers[sandbox_id] = asyncio.create_task(watch_lifetime(sandbox))
+        self._watch(sandbox)
         return sandbox
+
+    def _watch(self, sandbox: AgentSandbox, *, age_s: float = 0.0) -> None:
+        if self._keeps_time:
+            self._watchers[sandbox.id] = asyncio.create_task(watch_lifetime(sandbox, age_s=age_s))
 
     def _kept(self, sandbox_id: str, place: NewPlace) -> _Kept:
         return _Kept(place, lambda: self._forget(sandbox_id))
@@ -196,8 +204,10 @@ class AgentProvider:
 class AdoptingAgentProvider(AgentProvider):
     """An AgentProvider whose places are AdoptingPlaces. Honours `orchard_core.AdoptingProvider`."""
 
-    def __init__(self, *, name: str, capabilities: Capabilities, places: AdoptingPlaces) -> None:
-        super().__init__(name=name, capabilities=capabilities, places=places)
+    def __init__(
+        self, *, name: str, capabilities: Capabilities, places: AdoptingPlaces, keeps_time: bool = True
+    ) -> None:
+        super().__init__(name=name, capabilities=capabilities, places=places, keeps_time=keeps_time)
         self._standing = places
         self._adopting = asyncio.Lock()
 
@@ -217,7 +227,7 @@ class AdoptingAgentProvider(AgentProvider):
             sandbox = self._sandbox(sandbox_id, found.spec, place, bare, client)
             self._sandboxes[sandbox_id] = sandbox
             age_s = max(0.0, time.time() - found.created)
-            self._watchers[sandbox_id] = asyncio.create_task(watch_lifetime(sandbox, age_s=age_s))
+            self._watch(sandbox, age_s=age_s)
             return sandbox
 
     async def release(self) -> None:
