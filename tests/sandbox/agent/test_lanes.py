@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from orchard_core.errors import CwdMissing, ExecError, ServiceOverloaded
+from orchard_core.errors import CwdMissing, ExecError
 from orchard_core.sandbox.agent import AgentClient
 
 
@@ -130,16 +131,29 @@ async def test_input_waits_for_its_run(agent: AgentClient, tmp_path: Path) -> No
     assert (await inline).stdout == b"small"
 
 
-async def test_a_line_has_an_end(agent: AgentClient, tmp_path: Path) -> None:
+async def test_a_line_has_an_end_and_whoever_comes_then_waits_for_room(
+    agent: AgentClient, tmp_path: Path
+) -> None:
     await held(agent, tmp_path / "gate")
     large = ["true", *["x" * 120_000] * 8]
     for number in range(4):
         await agent.begin(large, lane="v1", run_id=f"large-{number}")
-    with pytest.raises(ServiceOverloaded, match="wait for their turn"):
-        await agent.begin(large, lane="v1")
+    body = json.dumps({"id": "more", "argv": large, "lane": "v1"}).encode()
+    async with agent.link.carry("POST", "/v1/exec", len(body).to_bytes(4, "big") + body) as answer:
+        assert answer.status == 429
+        assert json.loads(await answer.read())["code"] == "lane_full"
+    one_more = asyncio.create_task(agent.begin(large, lane="v1", wait_s=20.0))
+    (tmp_path / "gate").touch()
+    assert (await one_more).state == "exited"
+
+
+async def test_killing_everything_drops_what_waits(agent: AgentClient, tmp_path: Path) -> None:
+    await held(agent, tmp_path / "gate")
+    await agent.begin(f"touch {tmp_path}/ran", lane="v1")
     await agent.kill_all()
     assert {run.state for run in await agent.runs(lane="v1")} == {"exited"}
     assert (await agent.exec(["echo", "free"], lane="v1")).stdout == b"free\n"
+    assert not (tmp_path / "ran").exists()
 
 
 async def test_runs_are_found_again_by_a_client_that_did_not_start_them(
