@@ -13,7 +13,15 @@ if TYPE_CHECKING:
 @hookimpl
 def orchard_sandbox_providers() -> list[Descriptor]:
     """The providers `kubernetes` and `remote`."""
-    return []
+    return [
+        Descriptor(
+            name="remote",
+            summary="sandboxes of an Orchard Env service, such as remote:http://HOST:8000",
+            factory="orchard_env.remote.provider:RemoteProvider",
+            config="orchard_env.remote.config:RemoteConfig",
+            argument="url",
+        ),
+    ]
 
 
 @hookimpl

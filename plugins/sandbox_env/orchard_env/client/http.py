@@ -43,6 +43,7 @@ class ServiceHttp:
         self.address = address
         self._timeout_s = timeout_s
         self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def json(
         self,
@@ -51,6 +52,7 @@ class ServiceHttp:
         *,
         params: Params | None = None,
         body: object = None,
+        headers: Mapping[str, str] | None = None,
         repeat: bool = False,
         timeout_s: float | None = None,
         missing: type[OrchardError] = SandboxGone,
@@ -65,7 +67,13 @@ class ServiceHttp:
 
         async def once() -> dict[str, Any]:
             async with self.open(
-                method, path, params=params, data=raw, timeout_s=timeout_s, missing=missing
+                method,
+                path,
+                params=params,
+                data=raw,
+                headers=headers,
+                timeout_s=timeout_s,
+                missing=missing,
             ) as answer:
                 return await _object(answer, f"{method} {path}")
 
@@ -136,7 +144,9 @@ class ServiceHttp:
         )
 
     def _open(self) -> aiohttp.ClientSession:
-        if self._session is None or self._session.closed:
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._session.closed or self._loop is not loop:
+            self._loop = loop
             tls = self.address.tls()
             self._session = aiohttp.ClientSession(
                 headers=self.address.headers,
@@ -147,8 +157,9 @@ class ServiceHttp:
 
     async def close(self) -> None:
         """Drop the connections."""
-        if self._session is not None:
+        if self._session is not None and self._loop is asyncio.get_running_loop():
             await self._session.close()
+        self._session = None
 
 
 async def _object(answer: aiohttp.ClientResponse, where: str) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""The provider `remote`: sandboxes of a service, for rollouts on this machine."""

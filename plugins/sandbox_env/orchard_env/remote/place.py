@@ -1,0 +1,136 @@
+"""One sandbox of a service as the provider's framework handles it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from orchard_core import (
+    AgentClient,
+    AgentEndpoint,
+    OrchardError,
+    SandboxError,
+    SandboxGone,
+    SandboxUnavailable,
+    SandboxUnsupported,
+)
+from orchard_env.remote.config import RemoteConfig
+from orchard_env.remote.heartbeats import Heartbeats
+from orchard_env.remote.service import RemoteService
+
+_PROBE_S = 1.5
+_DELETE_S = 120.0
+
+
+class RemoteClient(AgentClient):
+    """An agent's client whose tokens the service mints: it alone has the root token."""
+
+    def __init__(
+        self, service: RemoteService, endpoint: AgentEndpoint, *, through: AgentEndpoint | None = None
+    ) -> None:
+        super().__init__(endpoint, through=through)
+        self._service = service
+
+    async def mint_token(self, ttl_s: float | None = None) -> AgentEndpoint:
+        """See AgentClient; how long it lasts is the service's matter. Raises SandboxUnsupported when the
+        agent cannot be reached but through the service."""
+        view = await self._service.endpoint(self.endpoint.sandbox_id)
+        if view.url is None:
+            raise SandboxUnsupported(
+                f"sandbox {view.sandbox_id} has no endpoint that other programs could use: "
+                f"{view.reason or 'only the service reaches it'}",
+                hint="give them the service's URL and a key of their own",
+            )
+        return AgentEndpoint(url=view.url, token=view.token, sandbox_id=view.sandbox_id)
+
+    async def revoke_token(self, token: str) -> None:
+        """See AgentClient."""
+        await self._service.withdraw(self.endpoint.sandbox_id, token)
+
+
+class RemotePlace:
+    """Honours StandingPlace and TellingPlace."""
+
+    def __init__(
+        self,
+        service: RemoteService,
+        config: RemoteConfig,
+        beats: Heartbeats | None,
+        *,
+        sandbox_id: str,
+        workdir: str,
+    ) -> None:
+        self._service = service
+        self._config = config
+        self._beats = beats
+        self._id = sandbox_id
+        self._begun = False
+        self._gone: SandboxGone | None = None
+        self.workdir = workdir
+
+    @property
+    def id(self) -> str:
+        """The sandbox's id."""
+        return self._id
+
+    async def restart(self) -> AgentClient:
+        """See Place. The first time it waits until the service has made the sandbox."""
+        if self._begun:
+            await self._service.reset(self._id)
+        else:
+            view = await self._service.ready(self._id, self._config.create_s)
+            self.workdir = view.spec.workdir
+        return await self._client()
+
+    async def attach(self) -> AgentClient:
+        """See StandingPlace."""
+        return await self._client()
+
+    async def _client(self) -> AgentClient:
+        if self._beats is not None and not self._begun:
+            await self._beats.keep(self._id, self._ended)
+        self._begun = True
+        through = self._service.through(self._id)
+        direct = None if self._config.direct == "never" else await self._direct()
+        if direct is not None:
+            behind = None if self._config.direct == "only" else through
+            return RemoteClient(self._service, direct, through=behind)
+        if self._config.direct == "only":
+            raise SandboxUnavailable(
+                f"sandbox {self._id} cannot be reached but through the service, which direct=only forbids",
+                hint="use direct=auto, or run the driver where the sandboxes' network is",
+            )
+        return RemoteClient(self._service, through)
+
+    async def _direct(self) -> AgentEndpoint | None:
+        """The agent's own address, if it answers there soon."""
+        with suppress(OrchardError, TimeoutError):
+            view = await self._service.endpoint(self._id)
+            if view.url is None:
+                return None
+            endpoint = AgentEndpoint(url=view.url, token=view.token, sandbox_id=view.sandbox_id)
+            async with asyncio.timeout(_PROBE_S), AgentClient(endpoint) as probe:
+                await probe.health()
+            return endpoint
+        return None
+
+    async def destroy(self) -> None:
+        """See Place."""
+        if self._beats is not None:
+            self._beats.leave(self._id)
+        with suppress(SandboxError, TimeoutError, RuntimeError):
+            async with asyncio.timeout(_DELETE_S):
+                await self._service.delete(self._id)
+
+    def ended(self) -> str | None:
+        """See Place."""
+        return None if self._gone is None else self._gone.message
+
+    async def verdict(self) -> SandboxGone | None:
+        """See TellingPlace."""
+        if self._gone is None:
+            self._gone = await self._service.why(self._id)
+        return self._gone
+
+    def _ended(self, error: SandboxGone) -> None:
+        self._gone = error

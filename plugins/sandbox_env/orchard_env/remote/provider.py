@@ -1,0 +1,88 @@
+"""The provider `remote`: an AdoptingAgentProvider whose capabilities a service tells."""
+
+from __future__ import annotations
+
+import asyncio
+
+from orchard_core import (
+    AdoptingAgentProvider,
+    Capabilities,
+    Sandbox,
+    SandboxSpec,
+    Snapshot,
+    StandingSandbox,
+)
+from orchard_env.remote.config import RemoteConfig
+from orchard_env.remote.places import NAME, RemotePlaces
+from orchard_env.remote.service import RemoteService
+from orchard_env.types.v2 import ServiceView
+
+_BEATS = 4
+"""Heartbeats in the time after which the service destroys what sent none."""
+
+
+class RemoteProvider:
+    """Honours `orchard_core.AdoptingProvider`. The service is asked when it is first needed."""
+
+    def __init__(self, config: RemoteConfig | None = None) -> None:
+        """Raises ConfigError when no service is named, or its key cannot be read."""
+        self._config = config or RemoteConfig()
+        self._address = self._config.address()
+        self._opening = asyncio.Lock()
+        self._provider: AdoptingAgentProvider | None = None
+
+    @property
+    def name(self) -> str:
+        """See SandboxProvider."""
+        return NAME
+
+    async def capabilities(self) -> Capabilities:
+        """See SandboxProvider: those of the provider behind the service, but for what only its machine could
+        give."""
+        return await (await self._open()).capabilities()
+
+    async def create(self, spec: SandboxSpec, *, restore: Snapshot | None = None) -> Sandbox:
+        """See SandboxProvider."""
+        return await (await self._open()).create(spec, restore=restore)
+
+    async def discard(self, snapshot: Snapshot) -> None:
+        """See SandboxProvider."""
+        await (await self._open()).discard(snapshot)
+
+    async def standing(self) -> list[StandingSandbox]:
+        """See AdoptingProvider."""
+        return await (await self._open()).standing()
+
+    async def adopt(self, sandbox_id: str) -> Sandbox:
+        """See AdoptingProvider."""
+        return await (await self._open()).adopt(sandbox_id)
+
+    async def release(self) -> None:
+        """See AdoptingProvider. Heartbeats stop: who adopts goes on with them, within the service's time."""
+        provider, self._provider = self._provider, None
+        if provider is not None:
+            await provider.release()
+
+    async def close(self) -> None:
+        """See SandboxProvider."""
+        provider, self._provider = self._provider, None
+        if provider is not None:
+            await provider.close()
+
+    async def _open(self) -> AdoptingAgentProvider:
+        async with self._opening:
+            if self._provider is None:
+                service = RemoteService(self._address)
+                try:
+                    self._provider = _provider(service, self._config, await service.view())
+                except BaseException:
+                    await service.close()
+                    raise
+            return self._provider
+
+
+def _provider(service: RemoteService, config: RemoteConfig, view: ServiceView) -> AdoptingAgentProvider:
+    both = view.capabilities.snapshot and view.capabilities.fork
+    able = view.capabilities.model_copy(update={"mounts": False, "snapshot": both, "fork": both})
+    places = RemotePlaces(service, config, beat_s=view.heartbeat_s / _BEATS)
+    return AdoptingAgentProvider(name=NAME, capabilities=able, places=places, keeps_time=False)
