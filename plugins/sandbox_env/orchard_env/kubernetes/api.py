@@ -26,7 +26,7 @@ from orchard_env.kubernetes.resources import (
 
 __all__ = ["ApiLimits", "ClusterApi"]
 
-_PROBE_S = 15.0
+_PROBE_S = 5.0
 _LINE_MAX = 64 << 20
 """Bytes; no object of a cluster comes near."""
 
@@ -272,7 +272,7 @@ class ClusterApi:
             path="/version",
             what="ask for the version",
             counted="get version",
-            patience_s=_PROBE_S,
+            patience_s=self._caller.patience(_PROBE_S),
         )
         answer = await self._caller.ask(call)
         return int(answer["major"]), int("".join(filter(str.isdigit, answer["minor"])))

@@ -106,6 +106,10 @@ class Caller:
             tries.pause_max = min(tries.pause_max * 2, _PAUSE_MAX_S)
             await asyncio.sleep(pause)
 
+    def patience(self, most: float) -> float:
+        """The usual one, but not more than that."""
+        return min(self._limits.patience_s, most)
+
     def now(self) -> float:
         """The server's clock, seconds since the epoch, to a second: steps of ours do not touch it."""
         return time.monotonic() + self._ahead

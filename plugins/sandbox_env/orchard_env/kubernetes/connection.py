@@ -37,7 +37,7 @@ class Connection:
         self._context = context
         self._pool = pool
         self._client: Any = None
-        self._renewed = time.monotonic()
+        self._renewed = float("-inf")
         self._renewing = asyncio.Lock()
         self.namespace = "default"
 

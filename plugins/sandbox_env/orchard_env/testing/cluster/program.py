@@ -58,8 +58,12 @@ class FakeCluster:
 
     def write_kubeconfig(self, path: Path, namespace: str = "default") -> Path:
         """A kubeconfig that leads here."""
-        path.write_text(yaml.safe_dump(_kubeconfig(self.port, namespace)))
+        path.write_text(yaml.safe_dump(self.kubeconfig(namespace)))
         return path
+
+    def kubeconfig(self, namespace: str = "default") -> Manifest:
+        """Its content, with a user `fake` that has a token."""
+        return _kubeconfig(self.port, namespace)
 
     def suffer(self, fault: Fault) -> None:
         """Let something go wrong from now on."""

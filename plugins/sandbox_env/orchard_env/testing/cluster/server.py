@@ -37,6 +37,8 @@ class Server:
         self.faults: list[Fault] = []
         self.watches: set[Watch] = set()
         self.counts: Counter[str] = Counter()
+        self.token = ""
+        """The only one accepted; empty: any."""
         self._snapshots: OrderedDict[str, tuple[int, list[Manifest]]] = OrderedDict()
         self._verbs: dict[str, Callable[[Asked], Awaitable[web.StreamResponse]]] = {
             "GET": self._read,
@@ -61,8 +63,8 @@ class Server:
                 await self._suffer(fault)
             answer = await self._answer(request, watch)
         except Refused as refused:
-            return refused.answer()
-        if fault is not None and request.transport is not None:
+            answer = refused.answer()
+        if fault is not None and fault.kind == "lose" and request.transport is not None:
             request.transport.abort()
         return answer
 
@@ -74,6 +76,8 @@ class Server:
             raise Refused(fault.status, fault.message, retry_after=fault.retry_after)
 
     async def _answer(self, request: web.Request, watch: bool) -> web.StreamResponse:
+        if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
+            raise Refused(401, "Unauthorized")
         if request.path == "/version":
             return said({"major": "1", "minor": "33", "gitVersion": "v1.33.0-fake"})
         asked = await Asked.read(request)
