@@ -43,7 +43,7 @@ class Alone:
 
     leading = True
 
-    async def claim(self, item: str) -> bool:  # noqa: ARG002 - nobody contends
+    async def claim(self, item: str) -> bool:
         """See Leadership."""
         return True
 

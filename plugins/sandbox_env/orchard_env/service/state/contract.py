@@ -6,7 +6,7 @@ except `Rates.take`. Times are the store's, so that the clocks of replicas do no
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
 
 from orchard_env.service.state.values import Amounts, Full, Lease, Ledger, StateHealth, Table
@@ -84,7 +84,7 @@ class Topics(Protocol):
     async def publish(self, topic: str, message: bytes) -> None:
         """Tell every replica that listens."""
 
-    def listen(self, topic: str) -> AsyncIterator[bytes | None]:
+    def listen(self, topic: str) -> AsyncGenerator[bytes | None, None]:
         """What is published from now on; None first, and again whenever something may have been missed, so
         that the listener looks for itself. Goes on, by itself, when the store comes back."""
 

@@ -6,7 +6,7 @@ is entered or removed when the store is back. Leases do not go on: nobody can sa
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 
 from orchard_env.service.state.contract import Leases, Topics
@@ -139,7 +139,7 @@ class DegradingTopics:
         with suppress(StateUnavailable):
             await self._shared.publish(topic, message)
 
-    def listen(self, topic: str) -> AsyncIterator[bytes | None]:
+    def listen(self, topic: str) -> AsyncGenerator[bytes | None, None]:
         """As Topics."""
         return self._shared.listen(topic)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 
 from orchard_env.service.state.ledger_book import LedgerBook
@@ -138,7 +138,7 @@ class MemoryTopics:
         for queue in self._listeners.get(topic, ()):
             queue.put_nowait(message)
 
-    async def listen(self, topic: str) -> AsyncIterator[bytes | None]:
+    async def listen(self, topic: str) -> AsyncGenerator[bytes | None, None]:
         """As Topics; nothing is ever missed."""
         queue: asyncio.Queue[bytes] = asyncio.Queue()
         listeners = self._listeners.setdefault(topic, set())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from orchard_env.service.admission.gate import Gate, GateLimits
@@ -28,7 +29,7 @@ def gate(clock: Callable[[], float] | None = None, **limits: float) -> Gate:
     return Gate("running commands", bounds, clock=clock or Clock())
 
 
-async def begun(*entering: asyncio.Task[float]) -> None:
+async def begun(*entering: asyncio.Task[Any]) -> None:
     """Until each has come to its first wait."""
     for _ in range(3 * len(entering) + 3):
         await asyncio.sleep(0)

@@ -156,7 +156,7 @@ async def test_whoever_listens_hears_each_message_and_every_change_of_a_table(st
     async with (
         aclosing(state.topics.listen("drain")) as drains,
         aclosing(state.topics.listen("table:keys")) as tables,
-    ):  # type: ignore[type-var]
+    ):
         assert await anext(drains) is None
         assert await anext(tables) is None
         for number in range(20):

@@ -146,7 +146,7 @@ async def test_the_last_copy_of_a_table_serves_and_a_change_is_refused(
 async def test_a_listener_hears_again_after_the_server_was_killed(
     redis_server: RedisServer, state: DegradingState
 ) -> None:
-    async with aclosing(state.topics.listen("drain")) as heard:  # type: ignore[type-var]
+    async with aclosing(state.topics.listen("drain")) as heard:
         assert await anext(heard) is None
         redis_server.kill()
         await state.topics.publish("drain", b"nobody hears this")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -24,7 +24,7 @@ class RedisTopics:
         """As Topics."""
         await self._link.call("PUBLISH", self._link.key("topic", topic), message)
 
-    async def listen(self, topic: str) -> AsyncIterator[bytes | None]:
+    async def listen(self, topic: str) -> AsyncGenerator[bytes | None, None]:
         """As Topics."""
         from redis.exceptions import RedisError
 

@@ -1,7 +1,8 @@
 """Leading by a Lease object of the cluster, as its own controllers do.
 
 Times written by others are never compared with our clock: another's hold has run out when its Lease has not
-changed for as long as it says it lasts, measured here. Every change is conditional on the version that was read.
+changed for as long as it says it lasts, measured here. Every change is conditional on the version that was
+read.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class _Seen:
 
 
 class KubernetesGrip:
-    """Honours `Grip`. `confirm` reads the Lease itself; what it cannot do is delete in the same step, and so
-    whoever deletes names the object's uid: a second deletion finds nothing, or something else, and does
-    nothing."""
+    """Honours the service's `Grip`. `confirm` reads the Lease itself; what it cannot do is delete in the same
+    step, and so whoever deletes names the object's uid: a second deletion finds nothing, or something else,
+    and does nothing."""
 
     def __init__(self, api: ClusterApi, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
@@ -36,7 +37,8 @@ class KubernetesGrip:
         self._seen: _Seen | None = None
 
     async def grasp(self, holder: str, ttl_s: float) -> int | None:
-        """See Grip."""
+        """Take hold, or keep hold, for `ttl_s`; gives the number of the term, None while another holds it.
+        Raises SandboxUnavailable."""
         try:
             found = await self._api.get(LEASES, self._name)
             if found is None:
@@ -67,7 +69,7 @@ class KubernetesGrip:
         return self._clock() - self._seen.since > lasts_s
 
     async def let_go(self, holder: str, term: int) -> None:
-        """See Grip."""
+        """Leave it to another; fine when it is another's by now. Raises SandboxUnavailable."""
         found = await self._api.get(LEASES, self._name)
         if found is None or (_holder(found), _term(found)) != (holder, term):
             return
@@ -77,8 +79,8 @@ class KubernetesGrip:
         except (ObjectChanged, ObjectMissing):
             return  # it is another's already
 
-    async def confirm(self, holder: str, term: int, item: str, ttl_s: float) -> bool:  # noqa: ARG002
-        """See Grip."""
+    async def confirm(self, holder: str, term: int, item: str, ttl_s: float) -> bool:
+        """Whether this is still the term. Raises SandboxUnavailable."""
         found = await self._api.get(LEASES, self._name)
         return found is not None and (_holder(found), _term(found)) == (holder, term)
 
