@@ -116,7 +116,7 @@ _MODULES = {
         "AdoptingAgentProvider", "AdoptingPlaces", "AgentProvider", "NewPlace", "Places", "SavingPlaces",
         "StandingPlace",
     ),
-    "orchard_core.sandbox.agent_sandbox": ("AgentSandbox", "TellingPlace"),
+    "orchard_core.sandbox.agent_sandbox": ("AgentSandbox", "ProlongingPlace", "TellingPlace"),
     "orchard_core.sandbox.agent.binary": ("agent_binary",),
     "orchard_core.sandbox.agent.renewal": ("renew_agent",),
     "orchard_core.sandbox.unbroken": ("unbroken",),

@@ -179,6 +179,7 @@ from orchard_core.sandbox.agent_provider import Places as Places
 from orchard_core.sandbox.agent_provider import SavingPlaces as SavingPlaces
 from orchard_core.sandbox.agent_provider import StandingPlace as StandingPlace
 from orchard_core.sandbox.agent_sandbox import AgentSandbox as AgentSandbox
+from orchard_core.sandbox.agent_sandbox import ProlongingPlace as ProlongingPlace
 from orchard_core.sandbox.agent_sandbox import TellingPlace as TellingPlace
 from orchard_core.sandbox.contract import AdoptingProvider as AdoptingProvider
 from orchard_core.sandbox.contract import Command as Command

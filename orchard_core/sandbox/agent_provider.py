@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from orchard_core.errors import ConfigError, SandboxGone, SandboxUnsupported
 from orchard_core.sandbox.agent import AgentClient
-from orchard_core.sandbox.agent_sandbox import AgentSandbox, Copies, Place, TellingPlace
+from orchard_core.sandbox.agent_sandbox import AgentSandbox, Copies, Place, ProlongingPlace, TellingPlace
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.sandbox.forking import check_count, make_all
 from orchard_core.sandbox.furnish import check_spec, furnish, name_for
@@ -287,6 +287,13 @@ class _Kept:
 
     def ended(self) -> str | None:
         return self._place.ended()
+
+    async def prolong(self, ttl_s: float) -> None:
+        if not isinstance(self._place, ProlongingPlace):
+            raise SandboxUnsupported(
+                "the sandbox's life cannot be extended here", hint="create it with a longer ttl_s"
+            )
+        await self._place.prolong(ttl_s)
 
     async def verdict(self) -> SandboxGone | None:
         return await self._place.verdict() if isinstance(self._place, TellingPlace) else None

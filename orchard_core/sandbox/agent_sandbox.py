@@ -55,6 +55,15 @@ class TellingPlace(Place, Protocol):
         live on. Within a few seconds, and never raises."""
 
 
+@runtime_checkable
+class ProlongingPlace(Place, Protocol):
+    """A place that keeps the sandbox's time itself."""
+
+    async def prolong(self, ttl_s: float) -> None:
+        """Let it live at least so many seconds more, from now on, for whichever process has it. Raises
+        SandboxGone, SandboxUnavailable, SandboxUnsupported."""
+
+
 class Copies(Protocol):
     """What a provider that can copy files does for one sandbox."""
 
@@ -94,6 +103,8 @@ class AgentSandbox:
         self.probes = 0
         """Questions about the agent's health so far: they are no use of the sandbox."""
         self._last_used = time.monotonic()
+        self.deadline: float | None = None
+        """When its life ends, monotonic seconds; None where its provider does not keep the time here."""
 
     @property
     def id(self) -> str:
@@ -269,6 +280,19 @@ class AgentSandbox:
         """See Sandbox. Each call mints a token of its own, which ends with the agent at the latest."""
         async with self._call() as client:
             return await client.mint_token()
+
+    async def extend(self, ttl_s: float) -> None:
+        """Let it live at least so many seconds more, from now on. Raises SandboxUnsupported where nobody can
+        see to that."""
+        async with self._call():
+            if self.deadline is not None:
+                self.deadline = max(self.deadline, time.monotonic() + ttl_s)
+            elif isinstance(self._place, ProlongingPlace):
+                await self._place.prolong(ttl_s)
+            else:
+                raise SandboxUnsupported(
+                    f"the life of sandbox {self._id} cannot be extended", hint="create it with a longer ttl_s"
+                )
 
     @contextlib.asynccontextmanager
     async def lent(self) -> AsyncIterator[AgentClient]:

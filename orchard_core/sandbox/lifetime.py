@@ -15,9 +15,9 @@ async def watch_lifetime(sandbox: AgentSandbox, *, age_s: float = 0.0) -> None:
     """End the sandbox when its TTL has passed, or its idle TTL without a call, a running command, or a
     request by another program that holds an endpoint of it. `age_s` is how long it has stood already."""
     spec = sandbox.spec
-    deadline = time.monotonic() + spec.ttl_s - age_s
+    sandbox.deadline = time.monotonic() + spec.ttl_s - age_s
     seen = 0
-    while (left := deadline - time.monotonic()) > 0:
+    while (left := sandbox.deadline - time.monotonic()) > 0:
         pause = left
         if spec.idle_ttl_s is not None:
             pause = spec.idle_ttl_s - sandbox.idle_s
