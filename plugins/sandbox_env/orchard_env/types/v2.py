@@ -209,3 +209,5 @@ class FileList(Record):
     """As it was asked for."""
     entries: tuple[FileView, ...]
     """By name."""
+    truncated: bool = False
+    """There are more than were asked for; which of them are told is chance."""

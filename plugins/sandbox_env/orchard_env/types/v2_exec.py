@@ -1,15 +1,15 @@
 """Commands in `/v2`: what is asked for and what is told.
 
-    POST /v2/sandboxes/{id}/exec               ExecRequest -> ExecView, with its output when it has ended
-    POST /v2/sandboxes/{id}/exec/stream        ExecRequest -> server-sent events
-    WS   /v2/sandboxes/{id}/exec/stream        the same events, and input, over one socket
-    POST /v2/sandboxes/{id}/execs              ExecRequest -> ExecView, at once
-    GET  /v2/sandboxes/{id}/execs              ExecList
-    GET  /v2/sandboxes/{id}/execs/{exec_id}    ExecView
-    GET  /v2/sandboxes/{id}/execs/{exec_id}/logs      LogView
-    GET  /v2/sandboxes/{id}/execs/{exec_id}/events    server-sent events
-    POST /v2/sandboxes/{id}/execs/{exec_id}/stdin     raw bytes -> StdinView
-    POST /v2/sandboxes/{id}/execs/{exec_id}/signal    SignalRequest -> SignalView
+POST /v2/sandboxes/{id}/exec               ExecRequest -> ExecView, with its output when it has ended
+POST /v2/sandboxes/{id}/exec/stream        ExecRequest -> server-sent events
+WS   /v2/sandboxes/{id}/exec/stream        the same events, and input, over one socket
+POST /v2/sandboxes/{id}/execs              ExecRequest -> ExecView, at once
+GET  /v2/sandboxes/{id}/execs              ExecList
+GET  /v2/sandboxes/{id}/execs/{exec_id}    ExecView
+GET  /v2/sandboxes/{id}/execs/{exec_id}/logs      LogView
+GET  /v2/sandboxes/{id}/execs/{exec_id}/events    server-sent events
+POST /v2/sandboxes/{id}/execs/{exec_id}/stdin     raw bytes -> StdinView
+POST /v2/sandboxes/{id}/execs/{exec_id}/signal    SignalRequest -> SignalView
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""`/v2`: what the published contract lacks."""
