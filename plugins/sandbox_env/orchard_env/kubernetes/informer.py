@@ -122,6 +122,11 @@ class PodInformer:
         return time.monotonic() - self._heard
 
     @property
+    def version(self) -> str:
+        """The resourceVersion up to which all is known; empty before the first LIST."""
+        return self._version
+
+    @property
     def lists(self) -> int:
         """LISTs that succeeded."""
         return self._lists

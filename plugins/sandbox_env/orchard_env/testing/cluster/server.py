@@ -57,7 +57,7 @@ class Server:
         if self.settings.answer_s:
             await asyncio.sleep(self.settings.answer_s)
         watch = request.query.get("watch") in {"1", "true"}
-        fault = next((one for one in self.faults if one.fits(request.method, request.path, watch)), None)
+        fault = next((one for one in self.faults if one.fits(request.method, request.path_qs, watch)), None)
         try:
             if fault is not None:
                 await self._suffer(fault)

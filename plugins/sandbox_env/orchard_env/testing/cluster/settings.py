@@ -37,7 +37,7 @@ class Fault:
     method: str = ""
     """HTTP method; empty: any."""
     path: str = ""
-    """What the path contains; empty: anything."""
+    """What the path, with its query, contains; empty: anything."""
     watch: bool | None = None
     """Only watches, or only what is none; None: both."""
     status: int = 503
