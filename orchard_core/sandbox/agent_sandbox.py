@@ -100,6 +100,7 @@ class AgentSandbox:
         self._closing: asyncio.Task[None] | None = None
         self._open_calls = 0
         self._copying = 0
+        self._resetting = False
         self.probes = 0
         """Questions about the agent's health so far: they are no use of the sandbox."""
         self._last_used = time.monotonic()
@@ -128,8 +129,9 @@ class AgentSandbox:
 
     @property
     def ended(self) -> str | None:
-        """Why it is of no use any more, as far as is known without asking its agent; None while it is."""
-        return self._gone or self._place.ended()
+        """Why it is of no use any more, as far as is known without asking its agent; None while it is, also
+        while its processes are reset."""
+        return self._gone or (None if self._resetting else self._place.ended())
 
     @contextlib.asynccontextmanager
     async def _call(self) -> AsyncIterator[AgentClient]:
@@ -317,9 +319,13 @@ class AgentSandbox:
     async def reset_processes(self) -> None:
         """See Sandbox. Tunnels and forwards end with the old agent: expose the model again afterwards."""
         async with self._call() as client:
-            await client.close()
-            self._tunnels.clear()
-            self._client = await self._place.restart()
+            self._resetting = True
+            try:
+                await client.close()
+                self._tunnels.clear()
+                self._client = await self._place.restart()
+            finally:
+                self._resetting = False
 
     async def snapshot(self) -> Snapshot:
         """See Sandbox."""
