@@ -228,6 +228,13 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns):
         )
         return spec.parse(said)
 
+    async def own_address(self) -> LocalAddress:
+        """A local address that leads to the agent itself, through the service before it, until the client is
+        closed: for programs that hold a token and know nothing of services."""
+        forward = Forward(self._link, 0)
+        self._forwards.append(forward)
+        return await forward.open()
+
     async def forward(self, port: int) -> LocalAddress:
         """A local address that leads to the port inside, until the client is closed."""
         forward = Forward(self._link, port)

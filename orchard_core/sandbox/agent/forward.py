@@ -14,11 +14,12 @@ _PIECE = 64 * 1024
 
 
 class Forward:
-    """A local listener; each of its connections becomes one to `port` on the sandbox's loopback."""
+    """A local listener; each of its connections becomes one to `port` on the sandbox's loopback, or to the
+    agent itself when that is 0 and a service leads to it."""
 
     def __init__(self, link: AgentLink, port: int) -> None:
         self._link = link
-        self._port = port
+        self._path = f"/v1/forward/{port}" if port else "/v1/raw"
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -36,7 +37,7 @@ class Forward:
 
     async def connect(self) -> Streams:
         """One raw connection to the port, without the listener. Raises PortRefused. The caller closes it."""
-        _, streams = await self._link.upgrade("GET", f"/v1/forward/{self._port}", None, "orchard-stream")
+        _, streams = await self._link.upgrade("GET", self._path, None, "orchard-stream")
         return streams
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -165,6 +165,10 @@ class AgentLink:
                 if not self._gave_up(route):
                     raise
 
+    async def connect(self) -> Streams:
+        """A bare connection to the agent, for who speaks its protocol himself. The caller closes it."""
+        return await self._routes[0].connect()
+
     async def _acquire(self) -> tuple[Route, Connection]:
         """A connection by the first way that can be had. Nothing was sent by the others."""
         while True:

@@ -8,11 +8,11 @@ from contextlib import suppress
 from orchard_core import (
     AgentClient,
     AgentEndpoint,
+    LocalAddress,
     OrchardError,
     SandboxError,
     SandboxGone,
     SandboxUnavailable,
-    SandboxUnsupported,
 )
 from orchard_env.remote.config import RemoteConfig
 from orchard_env.remote.heartbeats import Heartbeats
@@ -30,18 +30,25 @@ class RemoteClient(AgentClient):
     ) -> None:
         super().__init__(endpoint, through=through)
         self._service = service
+        self._direct = bool(endpoint.token)
+        self._opening = asyncio.Lock()
+        self._address: LocalAddress | None = None
 
     async def mint_token(self, ttl_s: float | None = None) -> AgentEndpoint:
-        """See AgentClient; how long it lasts is the service's matter. Raises SandboxUnsupported when the
-        agent cannot be reached but through the service."""
+        """See AgentClient; how long it lasts is the service's matter. Where only the service reaches the
+        agent, the URL is one of this machine, and good until the client is closed."""
         view = await self._service.endpoint(self.endpoint.sandbox_id)
-        if view.url is None:
-            raise SandboxUnsupported(
-                f"sandbox {view.sandbox_id} has no endpoint that other programs could use: "
-                f"{view.reason or 'only the service reaches it'}",
-                hint="give them the service's URL and a key of their own",
-            )
-        return AgentEndpoint(url=view.url, token=view.token, sandbox_id=view.sandbox_id)
+        return AgentEndpoint(
+            url=view.url if self._direct and view.url else await self._local_url(),
+            token=view.token,
+            sandbox_id=view.sandbox_id,
+        )
+
+    async def _local_url(self) -> str:
+        async with self._opening:
+            if self._address is None:
+                self._address = await self.own_address()
+        return f"http://{self._address.host}:{self._address.port}"
 
     async def revoke_token(self, token: str) -> None:
         """See AgentClient."""

@@ -11,6 +11,9 @@ from orchard_env.service.seams import Scope, Work
 RUN_ID = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]{1,128}"
 """What a run's id looks like in a path here: nothing that means something else in one."""
 
+RAW = "raw"
+"""No call of the agent: a bare connection to it, for programs that hold a token of their own."""
+
 _QUICK_S = 30.0
 _POLL_S = 90.0  # the agent waits up to 60 seconds
 _SLOW_S = 600.0
@@ -82,6 +85,7 @@ CALLS: tuple[AgentCall, ...] = (
     _call("PUT", "/v1/tree", _USE, patience_s=_SLOW_S),
     _call("POST", "/v1/kill", _USE, _LIGHT, repeat=True),
     _call("GET", f"{_RUN}/pty", _USE, upgrade="orchard-pty"),
+    _call("GET", "/v1/raw", _USE, upgrade=RAW),
     _call("GET", r"/v1/forward/[0-9]{1,5}", _USE, upgrade="orchard-stream"),
     _call("POST", "/v1/tunnel", _USE, upgrade="orchard-tunnel"),
 )

@@ -16,7 +16,7 @@ from orchard_core import AgentClient, OrchardError
 from orchard_env.service.faults import ServiceFault
 from orchard_env.service.http import caller
 from orchard_env.service.passthrough import agent_path, target_of
-from orchard_env.service.passthrough_calls import AgentCall, find_upgrade
+from orchard_env.service.passthrough_calls import AgentCall, RAW, find_upgrade
 from orchard_env.service.problems import problem
 from orchard_env.service.pump import PIECE, Pump
 from orchard_env.service.reach import reach
@@ -58,6 +58,9 @@ async def serve_upgrade(services: Services, socket: WebSocket, path: str, query:
 
 
 async def _carried(client: AgentClient, call: AgentCall, target: str, socket: WebSocket) -> None:
+    if call.upgrade == RAW:
+        await _bare(client, socket)
+        return
     answer, streams = await client.link.carry_upgrade(call.method, target, call.upgrade)
     try:
         told = {name: value for name, value in answer.headers.items() if name.startswith("x-orchard-")}
@@ -66,6 +69,15 @@ async def _carried(client: AgentClient, call: AgentCall, target: str, socket: We
             await _refuse(socket, answer.status, told, body)
             return
         await socket.send_text(json.dumps({"status": 101, "headers": told}))
+        await Pump(socket, streams).run()
+    finally:
+        streams[1].transport.abort()
+
+
+async def _bare(client: AgentClient, socket: WebSocket) -> None:
+    streams = await client.link.connect()
+    try:
+        await socket.send_text(json.dumps({"status": 101, "headers": {}}))
         await Pump(socket, streams).run()
     finally:
         streams[1].transport.abort()

@@ -89,7 +89,8 @@ class EndpointView(Record):
     reason: str = ""
     """Why there is none."""
     token: str = Field(default="", repr=False)
-    """Good for commands and files of this sandbox."""
+    """Good for commands and files of this sandbox, at the URL, or where there is none on the connections that
+    WS /v2/sandboxes/{id}/agent/v1/raw gives."""
     sandbox_id: str
     """Sent with every call."""
     expires: float | None = None

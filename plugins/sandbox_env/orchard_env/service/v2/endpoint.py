@@ -47,13 +47,16 @@ class EndpointRoutes(Routes):
         fall back to /v2/sandboxes/{sandbox_id}/agent."""
         entry = await self._entry(request, Scope.USE)
         async with entry.lent() as client:
-            if client.endpoint.url.startswith("unix:"):
-                return EndpointView(url=None, reason=_UNIX, sandbox_id=entry.id)
             with agent_words():
                 minted = await client.mint_token(float(ttl))
         note(self._services, request, "endpoint.get", entry.id)
+        reached = not minted.url.startswith("unix:")
         return EndpointView(
-            url=minted.url, token=minted.token, sandbox_id=minted.sandbox_id, expires=time.time() + ttl
+            url=minted.url if reached else None,
+            reason="" if reached else _UNIX,
+            token=minted.token,
+            sandbox_id=minted.sandbox_id,
+            expires=time.time() + ttl,
         )
 
     async def withdraw(self, request: Request, sandbox_id: SandboxId, given: EndpointView) -> Response:
