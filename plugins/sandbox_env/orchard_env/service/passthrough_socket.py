@@ -16,7 +16,7 @@ from orchard_core import AgentClient, OrchardError
 from orchard_env.service.faults import ServiceFault
 from orchard_env.service.http import caller
 from orchard_env.service.passthrough import agent_path, target_of
-from orchard_env.service.passthrough_calls import AgentCall, RAW, find_upgrade
+from orchard_env.service.passthrough_calls import RAW, AgentCall, find_upgrade
 from orchard_env.service.problems import problem
 from orchard_env.service.pump import PIECE, Pump
 from orchard_env.service.reach import reach
