@@ -19,7 +19,7 @@ _RUN = f"{INSIDE}/run"
 _CAPABILITIES = [
     "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT",
 ]  # fmt: skip
-"""What the agent needs to become any user, and package managers expect of root; nothing that reaches the host."""
+"""What the agent needs to become any user, and package managers expect of root; nothing reaches the host."""
 _MIB = 1 << 20
 _ROOT = frozenset({"", "root", "0", "root:root", "0:0"})
 _RESERVED = ("/", "/proc", "/sys", "/dev", INSIDE)
@@ -79,8 +79,8 @@ def create_body(
         "Entrypoint": [_AGENT],
         "Cmd": _arguments(sandbox_id, spec, user),
         "Env": [f"{name}={value}" for name, value in env.items()],
-        # The agent is root, so that its memory, token and socket are out of reach of other users' commands, and
-        # becomes whom each command runs as.
+        # The agent is root, so that its memory, token and socket are out of reach of other users' commands,
+        # and becomes whom each command runs as.
         "User": "0:0",
         "WorkingDir": "/",
         "Labels": dict(labels),
@@ -141,10 +141,6 @@ def _limits(spec: SandboxSpec, config: ContainerConfig) -> dict[str, Any]:
         found["PidsLimit"] = pids
     if spec.cpu is not None:
         found["NanoCpus"] = int(spec.cpu * 1e9)
-    if spec.disk_mb is not None:
-        # No single file outgrows the limit; the sum of all is looked at every few seconds (see disk.py).
-        size = spec.disk_mb * _MIB
-        found["Ulimits"] = [{"Name": "fsize", "Soft": size, "Hard": size}]
     return found
 
 

@@ -6,9 +6,9 @@
     ROOT/boxes/BOX/agent.sock  the agent's socket
     ROOT/boxes/BOX/run/        what the container sees, and only while its agent starts
 
-The agent takes the token's file away as it reads it, and makes its socket in `run`. Before any command can run
-the socket is moved out and the directory removed: nothing inside has a name for the socket, to take its place
-and be spoken to instead of the agent, and nothing can be written to the directory, which is no more.
+The agent takes the token's file away as it reads it, and makes its socket in `run`. Before any command can
+run the socket is moved out and the directory removed: nothing inside has a name for the socket, to take its
+place and be spoken to instead of the agent, and nothing can be written to the directory, which is no more.
 """
 
 from __future__ import annotations

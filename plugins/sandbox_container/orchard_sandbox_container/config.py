@@ -13,8 +13,8 @@ class ContainerConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     engine: str | None = None
-    """Address of Docker or Podman, `unix:///PATH` or `tcp://HOST:PORT`; None: DOCKER_HOST, CONTAINER_HOST, else
-    the first of the usual sockets that answers."""
+    """Address of Docker or Podman, `unix:///PATH` or `tcp://HOST:PORT`; None: DOCKER_HOST, CONTAINER_HOST,
+    else the first of the usual sockets that answers."""
     state_dir: str | None = None
     """Directory for the agents' sockets, which the engine must see at the same path; None: ORCHARD_STATE_DIR,
     else /var/tmp/orchard-UID."""
@@ -28,8 +28,8 @@ class ContainerConfig(BaseModel):
     gpus: str | None = None
     """GPUs every sandbox gets: `all`, or a device of the container device interface, `nvidia.com/gpu=0`."""
     read_only_root: bool = False
-    """Nothing of the image can be written to; /tmp, /var/tmp, /run, HOME of root and the working directory are
-    in memory. There are no snapshots then."""
+    """Nothing of the image can be written to; /tmp, /var/tmp, /run, /root and the working directory are in
+    memory. There are no snapshots then."""
     runtime: str | None = None
     """Another runtime of the engine, such as `runsc` (gVisor) or `kata`."""
     default_memory_mb: int | None = None
@@ -37,8 +37,8 @@ class ContainerConfig(BaseModel):
     default_pids: int | None = 4096
     """Process limit of sandboxes whose spec names none."""
     keep_leftovers: bool = False
-    """Leave what a killed driver left until its TTL has passed, for another driver to adopt; else it is removed
-    before this driver makes its first sandbox."""
+    """Leave what a killed driver left until its TTL has passed, for another driver to adopt; else it is
+    removed before this driver makes its first sandbox."""
     shm_mb: int = 64
     """Size of /dev/shm, MiB; browsers want 1024."""
     concurrency: int = 8

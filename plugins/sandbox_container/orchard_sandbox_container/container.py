@@ -21,7 +21,7 @@ from orchard_core.errors import (
     SandboxUnavailable,
 )
 from orchard_sandbox_container.box import Box
-from orchard_sandbox_container.disk import watch_disk
+from orchard_sandbox_container.disk import limit_files, watch_disk
 from orchard_sandbox_container.engine import Engine, EngineRefused
 from orchard_sandbox_container.owner import Owner
 
@@ -105,7 +105,7 @@ class Container:
             await client.close()
             raise SandboxCreateFailed(
                 f"sandbox {self.id}: its agent did not answer within {self._timeout_s:g} s",
-                hint=f"`docker logs {self.container[:12]}` shows its last words; is the engine on this very machine?",
+                hint="is the engine on this very machine, and does it see the provider's state_dir?",
             ) from None
         except BaseException:
             await client.close()
@@ -157,7 +157,11 @@ class Container:
         await self._outlet.connect(client, at_once=at_once)
 
     def _watch_disk(self) -> None:
-        if self.spec.disk_mb is not None and self._disk is None:
+        if self.spec.disk_mb is None:
+            return
+        if self._pid:
+            limit_files(self._pid, self.spec.disk_mb << 20)
+        if self._disk is None:
             self._disk = asyncio.create_task(watch_disk(self._engine, self, self.spec.disk_mb << 20))
 
     async def overflow(self, used: int, limit: int) -> None:

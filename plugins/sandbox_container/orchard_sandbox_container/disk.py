@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import resource
 from typing import Protocol
 
 from orchard_core.errors import SandboxError
@@ -22,9 +24,16 @@ class Limited(Protocol):
         """End it."""
 
 
+def limit_files(pid: int, limit: int) -> None:
+    """Have no single file outgrow the limit, at once, where this driver may say so. Through the engine it
+    would replace all other limits that its operator has set."""
+    with contextlib.suppress(OSError, ValueError):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (limit, limit))
+
+
 async def watch_disk(engine: Engine, container: Limited, limit: int) -> None:
-    """End the container when its layer holds more than `limit` bytes. It is looked at every few seconds: often
-    while it grows, seldom while it rests, because the engine walks the whole layer each time."""
+    """End the container when its layer holds more than `limit` bytes. It is looked at every few seconds:
+    often while it grows, seldom while it rests, because the engine walks the whole layer each time."""
     pause, before = _FIRST_S, 0
     while True:
         await asyncio.sleep(pause)

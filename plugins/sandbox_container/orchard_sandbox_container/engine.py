@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import aiohttp
+
 from orchard_core.errors import DiskFull, SandboxCreateFailed, SandboxUnavailable
 from orchard_sandbox_container.address import EngineAddress
 

@@ -43,7 +43,8 @@ class Images:
         self._getting: dict[str, asyncio.Task[EngineImage]] = {}
 
     async def get(self, image: ImageRef) -> EngineImage:
-        """The image a spec names. Raises ImagePullFailed, SandboxUnsupported, SandboxUnavailable, DiskFull."""
+        """The image a spec names. Raises ImagePullFailed, SandboxUnsupported, SandboxUnavailable,
+        DiskFull."""
         wanted = self._wanted(image)
         key = str(wanted)
         if key not in self._getting:
@@ -66,7 +67,7 @@ class Images:
         if self._config.host_image is None:
             raise SandboxUnsupported(
                 "the provider container has no image for a task that names none",
-                hint="say which one stands for this machine's files: --sandbox-option host_image=python:3.12-slim",
+                hint="say which one stands for it: --sandbox-option host_image=python:3.12-slim",
             )
         return ImageRef(kind="oci", value=self._config.host_image)
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Owner(BaseModel):
-    """A process of one boot of one machine. A process id alone comes again; with its start time it does not."""
+    """A process of one boot of one machine. A process id comes again; with its start time it does not."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -39,7 +39,7 @@ class Owner(BaseModel):
         return self.model_copy(update={"pid": 0, "started": 0})
 
     def is_dead(self) -> bool:
-        """Provably: a process of this boot, seen from here, that is no more. Of any other nothing is known."""
+        """Provably: a process of this boot, seen from here, that is no more. Of others nothing is known."""
         here = _here()
         comparable = (self.boot, self.namespace, self.user) == (here.boot, here.namespace, os.geteuid())
         return comparable and self.pid > 0 and _started(self.pid) != self.started

@@ -183,7 +183,7 @@ class ContainerPlaces:
 
 
 def _not_created(sandbox_id: str, error: EngineRefused) -> SandboxError:
-    if error.status == 409:
+    if error.status == 409 or "already in use" in error.message:  # Podman answers 500
         return SandboxExists(
             f"a sandbox named {sandbox_id} stands already on this engine",
             hint="close that one first, or take another name",

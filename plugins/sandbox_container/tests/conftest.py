@@ -90,8 +90,17 @@ class Podman:
 
 
 @pytest.fixture(scope="session")
+def python_image(podman: Podman) -> str:
+    """The name of an image with Python in it."""
+    if "localhost/python" not in podman.run("images", "--format", "{{.Repository}}").split():
+        pytest.skip("this machine has no /usr/bin/python3 to make an image of")
+    return "python"
+
+
+@pytest.fixture(scope="session")
 def podman() -> Iterator[Podman]:
-    """A service with the image `busybox`, whose user is root, and `dev`, whose user is not."""
+    """A service with the images `busybox`, whose user is root, `dev`, whose user is not, and `python`, where
+    this machine has it."""
     missing = [tool for tool in ("podman", "runc", "busybox") if not _find(tool)]
     if missing:
         pytest.skip(f"no {' and no '.join(missing)} here ({HINT})")
@@ -107,6 +116,8 @@ def podman() -> Iterator[Podman]:
         try:
             made.image("busybox", rootfs)
             made.image("dev", rootfs, "USER dev", "ENV FROM_IMAGE=yes")
+            if (python := python_rootfs(rootfs)) is not None:
+                made.image("python", python)
             made.run("run", "--rm", "--network", "none", "busybox", "true")
         except AssertionError as error:
             pytest.skip(f"podman cannot run a container here: {error} ({HINT}; busybox must be static)")
@@ -136,6 +147,26 @@ def busybox_rootfs(path: Path) -> Path:
     (path / "etc/group").write_text(GROUP)
     with suppress(PermissionError):
         os.chown(path / "home/dev", 1000, 1000)
+    return path
+
+
+def python_rootfs(path: Path) -> Path | None:
+    """The same with the system's Python; None where that is not to be had."""
+    program = Path("/usr/bin/python3").resolve()
+    library = Path("/usr/lib") / program.name
+    if not program.is_file() or not library.is_dir():
+        return None
+    needed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+    shared = [word for line in needed.splitlines() for word in line.split() if word.startswith("/")]
+    for each in (str(program), *shared):
+        target = path / each.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(each, target)
+    (path / "usr/bin/python3").symlink_to(program.name)
+    unneeded = shutil.ignore_patterns(
+        "test", "__pycache__", "idlelib", "config-*", "dist-packages", "lib2to3"
+    )
+    shutil.copytree(library, path / str(library).lstrip("/"), ignore=unneeded, symlinks=True)
     return path
 
 
