@@ -7,6 +7,7 @@ one after the other, in a lane of its agent: no restart of the service loses, re
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from orchard_env.service.faults import JobUnknown, SandboxUnknown
 from orchard_env.service.fleet import Fleet
 from orchard_env.service.job import Job
 from orchard_env.service.seams import Admission, Meters, Tenant, Work
+
+_RUN = re.compile(r"[A-Za-z0-9_-]{1,100}")
+"""What the id of a run looks like."""
 
 LANE = "v1"
 """The lane in which one sandbox's jobs take turns."""
@@ -99,7 +103,7 @@ class Jobs:
         if ended is not None and tenant in (None, ended.tenant):
             return ended
         sandbox_id, dot, run_id = job_id.partition(".")
-        if not dot or not run_id:
+        if not dot or not _RUN.fullmatch(run_id):
             raise _unknown(job_id)
         try:
             entry = await self._fleet.get(sandbox_id, tenant=tenant)

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from orchard_env.service.http import Body
 
+Environment = dict[Annotated[str, Field(pattern=r"^[^=\x00]+$")], str]
+"""Names have no `=` in them."""
 Number = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
@@ -26,7 +28,7 @@ class CreateSandbox(Body):
     """`16Gi`, `512Mi`, `2G` or bytes."""
     timeout: Number | None = None
     """Seconds to readiness, after which it has failed."""
-    env: dict[str, str] | None = None
+    env: Environment | None = None
     """Environment of every command; no place for secrets."""
     labels: dict[str, str] | None = None
     """For people and lists; names that begin with `orchard.dev/` are ours."""
@@ -88,7 +90,7 @@ class ExecCommand(Body):
     """It is killed after so long, with all that it started."""
     cwd: str | None = None
     """Where; the sandbox's working directory when absent."""
-    env: dict[str, str] | None = None
+    env: Environment | None = None
     """Added to the sandbox's own environment, byte for byte."""
     login_shell: bool = False
     """Read the profile files first."""
