@@ -1,0 +1,1 @@
+"""TLS of the service's own listener."""
