@@ -106,7 +106,7 @@ def _images(
     for container in pod.containers:
         if container.state != "waiting" or container.reason not in _NAME_WRONG | _PULL:
             continue
-        told = [event for event in events if event.reason == "Failed" and "pull" in event.message.lower()]
+        told = [event for event in events if event.message.startswith("Failed to pull image")]
         words = told[-1].message if told else container.message
         since = told[0].first if told else pod.created
         sure = container.reason in _NAME_WRONG or _PULL_SURE.search(f"{container.message} {words}")
