@@ -23,11 +23,13 @@ from orchard_core.errors import (
 from orchard_sandbox_container.box import Box
 from orchard_sandbox_container.disk import limit_files, watch_disk
 from orchard_sandbox_container.engine import Engine, EngineRefused
+from orchard_sandbox_container.oom import killed_for_memory
 from orchard_sandbox_container.owner import Owner
 
 _POLL_S = 0.005
 _LOOK_S = 0.5
 _VERDICT_S = 4.0
+_KILLED = 137
 
 Gate = Callable[[], contextlib.AbstractAsyncContextManager[object]]
 """Entered around what makes an engine work hard."""
@@ -194,19 +196,19 @@ class Container:
                 return SandboxGone(f"sandbox {self.id} ended with its engine: {error}", by="infrastructure")
             return None
         else:
-            self._end = None if state.get("Running") else self._cause(state)
+            self._end = None if state.get("Running") else await self._cause(state)
         return self._end
 
-    def _cause(self, state: dict[str, Any]) -> SandboxGone:
-        if state.get("OOMKilled"):
+    async def _cause(self, state: dict[str, Any]) -> SandboxGone:
+        code = state.get("ExitCode")
+        logged = code == _KILLED and self._pid > 0 and await asyncio.to_thread(killed_for_memory, self._pid)
+        if state.get("OOMKilled") or logged:
             return SandboxOutOfMemory(
                 f"sandbox {self.id} ended: it ran out of memory and the kernel killed its agent",
                 by="agent",
                 hint="give a larger memory_mb",
             )
-        return SandboxGone(
-            f"sandbox {self.id} ended: its agent was killed or failed (exit {state.get('ExitCode')})"
-        )
+        return SandboxGone(f"sandbox {self.id} ended: its agent was killed or failed (exit {code})")
 
     async def _state(self) -> dict[str, Any]:
         found = await self._engine.get(f"/containers/{self.container}/json")

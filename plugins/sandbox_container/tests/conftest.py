@@ -42,7 +42,11 @@ class Podman:
     @property
     def socket(self) -> str:
         """The service's address."""
-        return f"unix://{self.place / 'socket'}"
+        return self.at("socket")
+
+    def at(self, name: str) -> str:
+        """The address of a service of that name."""
+        return f"unix://{self.place / name}"
 
     def run(self, *words: str) -> str:
         """One command's output."""
@@ -66,12 +70,12 @@ class Podman:
         archive.unlink()
 
     @contextmanager
-    def serving(self) -> Iterator[subprocess.Popen[bytes]]:
-        """The service, until the context ends."""
-        socket = self.place / "socket"
+    def serving(self, name: str = "socket") -> Iterator[subprocess.Popen[bytes]]:
+        """A service, until the context ends."""
+        socket = self.place / name
         socket.unlink(missing_ok=True)
         process = subprocess.Popen(
-            [*self.command, "system", "service", "--time", "0", self.socket],
+            [*self.command, "system", "service", "--time", "0", self.at(name)],
             env=self.env,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
