@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 
-from orchard_core import SandboxSpec, SandboxUnsupported, Snapshot
+from orchard_core import OrchardError, SandboxExists, SandboxSpec, SandboxUnsupported, Snapshot
 from orchard_env.service.entry import Entry
+from orchard_env.service.fleet import Fleet
 from orchard_env.service.seams import Standing, Tenant, Work
 from orchard_env.service.services import Services
 
@@ -26,13 +27,8 @@ async def create_sandbox(
         spec = spec.model_copy(update={"name": f"sb-{secrets.token_hex(8)}"})
     else:
         await fleet.check_free(spec.name, tenant.name)
-    standing = [
-        Standing(sandbox_id=entry.id, spec=entry.spec)
-        for entry in await fleet.list(tenant=tenant.name)
-        if entry.fault is None
-    ]
     assert spec.name is not None
-    await services.tenancy.allow_create(tenant, spec, standing)
+    await services.tenancy.allow_create(tenant, spec, lambda: _standing(fleet, tenant))
     try:
         return await fleet.create(
             spec,
@@ -41,9 +37,24 @@ async def create_sandbox(
             limit_s=limit_s,
             slot=services.admission.enter(tenant, Work.CREATE),
         )
-    except BaseException:
-        await services.tenancy.freed(tenant.name, spec.name)
+    except BaseException as error:
+        # One of the same name that came first is this tenant's own, and goes on counting.
+        if not (isinstance(error, SandboxExists) and await _is_own(fleet, tenant, spec.name)):
+            await services.tenancy.freed(tenant.name, spec.name)
         raise
+
+
+async def _standing(fleet: Fleet, tenant: Tenant) -> list[Standing]:
+    entries = await fleet.list(tenant=tenant.name)
+    return [Standing(sandbox_id=entry.id, spec=entry.spec) for entry in entries if entry.fault is None]
+
+
+async def _is_own(fleet: Fleet, tenant: Tenant, name: str) -> bool:
+    try:
+        await fleet.get(name, tenant=tenant.name)
+    except OrchardError:
+        return False
+    return True
 
 
 async def _refuse(services: Services, spec: SandboxSpec) -> None:

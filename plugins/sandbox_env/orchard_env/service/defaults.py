@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from orchard_core import SandboxSpec
-from orchard_env.service.seams import ALL_SCOPES, AuditEvent, Scope, Standing, Tenant, Work
+from orchard_env.service.seams import ALL_SCOPES, AuditEvent, Scope, Stands, Tenant, Work
 
 _EVERYBODY = Tenant(name="local", key_id="none", scopes=ALL_SCOPES | {Scope.ADMIN})
 
@@ -18,11 +18,15 @@ class OpenTenancy:
         """See Tenancy."""
         return _EVERYBODY
 
-    async def allow_create(self, tenant: Tenant, spec: SandboxSpec, standing: list[Standing]) -> None:
+    async def allow_create(self, tenant: Tenant, spec: SandboxSpec, standing: Stands) -> None:
         """See Tenancy."""
 
     async def freed(self, tenant: str, sandbox_id: str) -> None:
         """See Tenancy."""
+
+    def bounds(self, tenant: str) -> Mapping[str, float]:
+        """See Tenancy."""
+        return {}
 
 
 class OpenAdmission:

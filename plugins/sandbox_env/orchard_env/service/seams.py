@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -67,19 +68,27 @@ class Standing:
     """What it was asked to be."""
 
 
+Stands = Callable[[], Awaitable[list[Standing]]]
+"""Lists what stands in a tenant's name."""
+
+
 class Tenancy(Protocol):
     """Who calls, and what it may have."""
 
     async def identify(self, key: str | None) -> Tenant:
         """The owner of an API key. Raises KeyMissing for None, KeyRefused. On the hot path of every call."""
 
-    async def allow_create(self, tenant: Tenant, spec: SandboxSpec, standing: list[Standing]) -> None:
+    async def allow_create(self, tenant: Tenant, spec: SandboxSpec, standing: Stands) -> None:
         """Count one sandbox more (`spec.name` is its id) beside those that stand, exact over all replicas.
-        The same id counts once. Raises QuotaExceeded."""
+        The same id counts once. `standing` lists them, and is asked only where the count may be wrong.
+        Raises QuotaExceeded."""
 
     async def freed(self, tenant: str, sandbox_id: str) -> None:
         """The sandbox is gone, or did not come up: count it no more. Fine when it was not counted; never
         raises. What is forgotten here is found when a quota is full, by what stands."""
+
+    def bounds(self, tenant: str) -> Mapping[str, float]:
+        """What a tenant may have, by name; what is not named has no bound."""
 
 
 class Admission(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from orchard_env.service.fleet import Fleet
@@ -26,6 +27,8 @@ class Services:
     """Counts and measures."""
     settings: ServiceSettings
     """What the operator set."""
+    conditions: Callable[[], Sequence[str]] = tuple
+    """What does not work as it should, in words, for /health; costs nothing. It serves all the same."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Signs what clients hold, such as the names of snapshots. Replicas share one; without one of its own a
     service forgets what it signed when it ends."""

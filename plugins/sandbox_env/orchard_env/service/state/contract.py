@@ -102,6 +102,20 @@ class Replicas(Protocol):
         """Every live replica and its note."""
 
 
+class Beats(Protocol):
+    """When something last gave a sign of life."""
+
+    async def beat(self, name: str) -> None:
+        """It did now."""
+
+    async def forget(self, name: str) -> None:
+        """It is no more; fine when it never did."""
+
+    async def silent(self, limit_s: float) -> list[str]:
+        """What gave a sign once, and none for `limit_s`. Nothing is when the store was away within that time:
+        signs may have been lost."""
+
+
 class SharedState(Protocol):
     """All of it."""
 
@@ -122,6 +136,9 @@ class SharedState(Protocol):
 
     @property
     def replicas(self) -> Replicas: ...
+
+    @property
+    def beats(self) -> Beats: ...
 
     def health(self) -> StateHealth:
         """How it is with the store; costs nothing."""

@@ -176,6 +176,27 @@ class DegradingReplicas:
         return self._last
 
 
+class DegradingBeats:
+    """As Beats; alone, nobody is called silent."""
+
+    def __init__(self, shared: RedisState) -> None:
+        self._shared = shared.beats
+
+    async def beat(self, name: str) -> None:
+        """As Beats; a sign that is lost does no harm, because nobody is called silent for a while after."""
+        with suppress(StateUnavailable):
+            await self._shared.beat(name)
+
+    async def forget(self, name: str) -> None:
+        """As Beats; what is not forgotten now is when it is found to be gone."""
+        with suppress(StateUnavailable):
+            await self._shared.forget(name)
+
+    async def silent(self, limit_s: float) -> list[str]:
+        """As Beats."""
+        return await self._shared.silent(limit_s)
+
+
 class DegradingState:
     """All of it."""
 
@@ -188,6 +209,7 @@ class DegradingState:
         self.rates = DegradingRates(shared, local, self.replicas)
         self.ledgers = DegradingLedgers(shared, local)
         self.tables = DegradingTables(shared)
+        self.beats = DegradingBeats(shared)
 
     def health(self) -> StateHealth:
         """Whether the store is there."""

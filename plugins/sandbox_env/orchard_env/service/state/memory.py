@@ -203,6 +203,27 @@ class MemoryReplicas:
         return {replica: note for replica, (note, until) in self._alive.items() if until > now}
 
 
+class MemoryBeats:
+    """Signs of life that this process heard."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last: dict[str, float] = {}
+
+    async def beat(self, name: str) -> None:
+        """As Beats."""
+        self._last[name] = self._clock()
+
+    async def forget(self, name: str) -> None:
+        """As Beats."""
+        self._last.pop(name, None)
+
+    async def silent(self, limit_s: float) -> list[str]:
+        """As Beats."""
+        now = self._clock()
+        return [name for name, last in self._last.items() if now - last > limit_s]
+
+
 @dataclass(slots=True)
 class MemoryState:
     """All of it, in this process's memory."""
@@ -215,6 +236,7 @@ class MemoryState:
     topics: MemoryTopics = field(init=False)
     tables: MemoryTables = field(init=False)
     replicas: MemoryReplicas = field(init=False)
+    beats: MemoryBeats = field(init=False)
 
     def __post_init__(self) -> None:
         self.leases = MemoryLeases(self.clock)
@@ -223,6 +245,7 @@ class MemoryState:
         self.topics = MemoryTopics()
         self.tables = MemoryTables(self.topics)
         self.replicas = MemoryReplicas(self.clock)
+        self.beats = MemoryBeats(self.clock)
 
     def health(self) -> StateHealth:
         """Nothing is shared, and nothing is wrong."""

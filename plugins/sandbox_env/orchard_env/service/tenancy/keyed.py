@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Protocol
 
 from orchard_core import QuotaExceeded, SandboxSpec
 from orchard_env.service.faults import KeyMissing, KeyRefused
-from orchard_env.service.seams import Standing, Tenant
+from orchard_env.service.seams import Stands, Tenant
 from orchard_env.service.state.contract import SharedState
 from orchard_env.service.state.values import Full
 from orchard_env.service.tenancy.quota import Quota, Unstated, in_words
@@ -72,7 +73,7 @@ class KeyedTenancy:
             raise KeyRefused(_why_bad(record), hint="ask the operator for a new one")
         return Tenant(name=record.tenant, key_id=record.id, scopes=frozenset(record.scopes))
 
-    async def allow_create(self, tenant: Tenant, spec: SandboxSpec, standing: list[Standing]) -> None:
+    async def allow_create(self, tenant: Tenant, spec: SandboxSpec, standing: Stands) -> None:
         """See Tenancy."""
         limits = self.quota(tenant.name).limits
         entry, amounts, ledger = spec.name or "", self._unstated.amounts(spec), _ledger(tenant.name)
@@ -89,6 +90,10 @@ class KeyedTenancy:
     async def freed(self, tenant: str, sandbox_id: str) -> None:
         """See Tenancy."""
         await self._state.ledgers.drop(_ledger(tenant), sandbox_id)
+
+    def bounds(self, tenant: str) -> Mapping[str, float]:
+        """See Tenancy."""
+        return self.quota(tenant).model_dump(exclude_none=True)
 
     def record(self, name: str) -> TenantRecord:
         """A tenant as it was set, or with the defaults."""
@@ -118,9 +123,9 @@ class KeyedTenancy:
         away = bool(health.detail)
         return away or self._settled.get(tenant) != health.generation
 
-    async def _settle(self, tenant: str, standing: list[Standing]) -> None:
+    async def _settle(self, tenant: str, standing: Stands) -> None:
         generation = self._state.health().generation
-        stands = {one.sandbox_id: self._unstated.amounts(one.spec) for one in standing}
+        stands = {one.sandbox_id: self._unstated.amounts(one.spec) for one in await standing()}
         await self._state.ledgers.settle(_ledger(tenant), stands, age_s=_LAG_S, grace_s=_GRACE_S)
         self._settled[tenant] = generation
 

@@ -32,7 +32,14 @@ class ServiceRoutes:
     async def health(self, request: Request) -> Response:
         """Whether it serves."""
         state = "draining" if self._services.fleet.draining else "ok"
-        body = {"status": state, "version": __version__, "provider": self._services.fleet.provider.name}
+        body: dict[str, object] = {
+            "status": state,
+            "version": __version__,
+            "provider": self._services.fleet.provider.name,
+        }
+        conditions = self._services.conditions()
+        if conditions:
+            body["degraded"] = list(conditions)
         return answer(body, 503 if self._services.fleet.draining else 200)
 
     async def resources(self, request: Request) -> Response:

@@ -52,5 +52,5 @@ class ServiceRoutes(Routes):
             sandboxes=len(specs),
             cpu=sum(spec.cpu or 0.0 for spec in specs),
             memory_mb=sum(spec.memory_mb or 0 for spec in specs),
-            quota={},
+            quota=self._services.tenancy.bounds(tenant.name),
         )

@@ -186,3 +186,20 @@ async def test_names_are_kept_apart_whatever_they_are(state: SharedState, name: 
     assert (await state.ledgers.read("t")).entries == {name: (1,)}
     assert taken is not None
     assert await state.leases.current(name) == taken
+
+
+async def test_what_gave_no_sign_of_life_for_long_is_silent_until_it_gives_one_or_is_forgotten(
+    state: SharedState,
+) -> None:
+    for name in ("silent", "speaks", "gone"):
+        await state.beats.beat(name)
+
+    async def all_silent() -> bool:
+        return set(await state.beats.silent(0.05)) == {"silent", "speaks", "gone"}
+
+    await until(all_silent)
+    await state.beats.beat("speaks")
+    await state.beats.forget("gone")
+    assert await state.beats.silent(60.0) == []
+    assert "silent" in await state.beats.silent(0.05)
+    assert "gone" not in await state.beats.silent(0.0)

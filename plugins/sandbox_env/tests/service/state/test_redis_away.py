@@ -213,3 +213,20 @@ def test_a_url_that_is_none_is_refused_without_being_repeated() -> None:
     with pytest.raises(ConfigError, match="begins with") as wrong:
         RedisSettings.of(f"http://:{PASSWORD}@host")
     assert PASSWORD not in str(wrong.value)
+
+
+async def test_after_the_server_was_away_nobody_is_called_silent_for_what_was_not_heard(
+    redis_server: RedisServer, state: DegradingState
+) -> None:
+    await state.beats.beat("sandbox")
+    redis_server.send(signal.SIGSTOP)
+    redis_server.kill()
+    await state.beats.beat("sandbox")
+    with pytest.raises(StateUnavailable):
+        await state.beats.silent(0.0)
+    redis_server.start()
+    await shared(state)
+    await state.beats.beat("sandbox")
+    await asyncio.sleep(0.01)
+    assert await state.beats.silent(60.0) == []
+    assert await state.beats.silent(0.0) == ["sandbox"]

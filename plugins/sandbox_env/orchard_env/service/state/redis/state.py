@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchard_env.service.state.redis.beats import RedisBeats
 from orchard_env.service.state.redis.leases import RedisLeases
 from orchard_env.service.state.redis.ledgers import RedisLedgers
 from orchard_env.service.state.redis.link import RedisLink
@@ -25,6 +26,7 @@ class RedisState:
         self.tables = RedisTables(self.link)
         self.topics = RedisTopics(self.link)
         self.replicas = RedisReplicas(self.link)
+        self.beats = RedisBeats(self.link)
 
     def health(self) -> StateHealth:
         """Whether the server is there."""
