@@ -91,8 +91,21 @@ def _closed(status: int, headers: dict[str, str], body: bytes) -> tuple[Answer, 
     reader.feed_data(body)
     reader.feed_eof()
     protocol = asyncio.StreamReaderProtocol(reader)
-    writer = asyncio.StreamWriter(asyncio.Transport(), protocol, reader, asyncio.get_running_loop())
+    writer = asyncio.StreamWriter(_Ended(), protocol, reader, asyncio.get_running_loop())
     return Answer(reader, status, {**headers, "content-length": str(len(body))}), (reader, writer)
+
+
+class _Ended(asyncio.Transport):
+    """A connection that is over."""
+
+    def is_closing(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
 
 
 def _answer(message: aiohttp.WSMessage) -> dict[str, Any]:

@@ -171,6 +171,8 @@ async def _object(answer: aiohttp.ClientResponse, where: str) -> dict[str, Any]:
                 f"{where}: the answer has more than {ANSWER_MAX} bytes",
                 hint="move large files by download_file",
             )
+    if not raw and answer.status == 204:
+        return {}
     try:
         said = json.loads(raw)
     except ValueError:

@@ -35,6 +35,7 @@ class RemotePlaces:
         self._service = service
         self._config = config
         self._beats = Heartbeats(service, every_s=beat_s) if config.heartbeat else None
+        self._saved: set[str] = set()
 
     async def place(self, sandbox_id: str, spec: SandboxSpec) -> NewPlace:
         """See Places."""
@@ -97,11 +98,19 @@ class RemotePlaces:
         """See SavingPlaces."""
         assert isinstance(place, RemotePlace)
         saved = await self._service.snapshot(place.id)
+        self._saved.add(saved.id)
         return saved.model_copy(update={"provider": NAME})
 
     async def discard(self, snapshot: Snapshot) -> None:
         """See SavingPlaces."""
         await self._service.discard(snapshot.id)
+        self._saved.discard(snapshot.id)
+
+    async def discard_all(self) -> None:
+        """Remove every snapshot that was made here. Never raises."""
+        with suppress(OrchardError):
+            await asyncio.gather(*(self._service.discard(one) for one in self._saved))
+        self._saved.clear()
 
     async def close(self) -> None:
         """See Places."""

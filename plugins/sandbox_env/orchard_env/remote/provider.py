@@ -30,6 +30,7 @@ class RemoteProvider:
         self._address = self._config.address()
         self._opening = asyncio.Lock()
         self._provider: AdoptingAgentProvider | None = None
+        self._places: RemotePlaces | None = None
 
     @property
     def name(self) -> str:
@@ -66,7 +67,8 @@ class RemoteProvider:
     async def close(self) -> None:
         """See SandboxProvider."""
         provider, self._provider = self._provider, None
-        if provider is not None:
+        if provider is not None and self._places is not None:
+            await self._places.discard_all()
             await provider.close()
 
     async def _open(self) -> AdoptingAgentProvider:
@@ -74,15 +76,17 @@ class RemoteProvider:
             if self._provider is None:
                 service = RemoteService(self._address)
                 try:
-                    self._provider = _provider(service, self._config, await service.view())
+                    view = await service.view()
                 except BaseException:
                     await service.close()
                     raise
+                self._places = RemotePlaces(service, self._config, beat_s=view.heartbeat_s / _BEATS)
+                self._provider = AdoptingAgentProvider(
+                    name=NAME, capabilities=_able(view), places=self._places, keeps_time=False
+                )
             return self._provider
 
 
-def _provider(service: RemoteService, config: RemoteConfig, view: ServiceView) -> AdoptingAgentProvider:
+def _able(view: ServiceView) -> Capabilities:
     both = view.capabilities.snapshot and view.capabilities.fork
-    able = view.capabilities.model_copy(update={"mounts": False, "snapshot": both, "fork": both})
-    places = RemotePlaces(service, config, beat_s=view.heartbeat_s / _BEATS)
-    return AdoptingAgentProvider(name=NAME, capabilities=able, places=places, keeps_time=False)
+    return view.capabilities.model_copy(update={"mounts": False, "snapshot": both, "fork": both})

@@ -17,7 +17,7 @@ def sandbox_view(entry: Entry) -> SandboxView:
     return SandboxView(
         id=entry.id,
         status=entry.status.value,
-        spec=shown_spec(entry.spec),
+        spec=shown_spec(entry.sandbox.spec if entry.status is Status.READY else entry.spec),
         created=entry.created,
         problem=problem_view(fault) if entry.status is Status.FAILED and fault is not None else None,
     )

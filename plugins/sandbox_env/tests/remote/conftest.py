@@ -1,0 +1,5 @@
+"""What every test of the provider `remote` needs."""
+
+from __future__ import annotations
+
+from ..service.conftest import isolation as isolation
