@@ -15,6 +15,14 @@ def orchard_sandbox_providers() -> list[Descriptor]:
     """The providers `kubernetes` and `remote`."""
     return [
         Descriptor(
+            name="kubernetes",
+            summary="pods of a Kubernetes cluster, spoken to at their own addresses",
+            factory="orchard_env.kubernetes.provider:open_kubernetes",
+            config="orchard_env.kubernetes.config:KubernetesConfig",
+            requires=("kubernetes",),
+            extra="orchard-env[kubernetes]",
+        ),
+        Descriptor(
             name="remote",
             summary="sandboxes of an Orchard Env service, such as remote:http://HOST:8000",
             factory="orchard_env.remote.provider:RemoteProvider",

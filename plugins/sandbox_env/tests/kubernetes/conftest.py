@@ -7,13 +7,14 @@ import os
 import secrets
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-from orchard_core import SandboxSpec
 from orchard_env.kubernetes.config import KubernetesConfig
+
+from orchard_core import ImageRef, SandboxSpec
 
 IMAGE = "busybox:1.36"
 _HOW = (
@@ -42,7 +43,11 @@ def kubectl() -> Kubectl:
 
     def run(*words: str, text: str = "") -> str:
         done = subprocess.run(
-            [program, "--request-timeout=20s", *words], input=text, capture_output=True, text=True, check=False
+            [program, "--request-timeout=20s", *words],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode != 0:
             raise AssertionError(f"kubectl {' '.join(words)}: {done.stderr}")
@@ -60,6 +65,9 @@ def namespace(kubectl: Kubectl) -> Iterator[str]:
     """A namespace of this session's own, with nothing in it."""
     name = f"orchard-test-{secrets.token_hex(4)}"
     kubectl("create", "namespace", name)
+    # No pod can be made before its namespace has its service account.
+    while not kubectl("-n", name, "get", "serviceaccount", "default", "--ignore-not-found"):
+        time.sleep(0.1)
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
 
@@ -73,7 +81,7 @@ def config(namespace: str) -> KubernetesConfig:
 @pytest.fixture
 def spec() -> SandboxSpec:
     """A small sandbox with a shell."""
-    return SandboxSpec(image=f"oci:{IMAGE}", cpu=0.1, memory_mb=64)
+    return SandboxSpec(image=ImageRef(kind="oci", value=IMAGE), cpu=0.1, memory_mb=64)
 
 
 @pytest.fixture
