@@ -218,8 +218,12 @@ class AdoptingAgentProvider(AgentProvider):
     async def adopt(self, sandbox_id: str) -> AgentSandbox:
         """See AdoptingProvider."""
         async with self._adopting:
-            if sandbox_id in self._sandboxes:
-                return self._sandboxes[sandbox_id]
+            known = self._sandboxes.get(sandbox_id)
+            if known is not None:
+                if known.ended is None:
+                    return known
+                await known.release()  # another process ended it, and may have made one of that name anew
+                self._forget(sandbox_id)
             bare, found = await self._standing.find(sandbox_id)
             client = await bare.attach()
             self._names.add(sandbox_id)

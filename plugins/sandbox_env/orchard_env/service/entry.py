@@ -134,5 +134,10 @@ class Entry:
                 f"sandbox {self.id} has no agent that a service could speak to",
                 hint="serve a provider whose sandboxes run Orchard's agent, such as local or kubernetes",
             )
-        async with sandbox.lent() as client:
-            yield client
+        try:
+            async with sandbox.lent() as client:
+                yield client
+        except SandboxGone as error:
+            if type(error) is not SandboxGone:  # who watches over it has said what became of it
+                self.fail(error)
+            raise

@@ -175,8 +175,9 @@ class Fleet:
         """The entry of that id if it is this tenant's; None: whoever's (an administrator asks). A miss asks
         the provider. Raises SandboxUnknown, and SandboxUnavailable when that cannot be known."""
         entry = self._entries.get(sandbox_id)
-        if entry is None or (tenant != entry.tenant and isinstance(entry.fault, SandboxExists)):
-            entry = await self._find(sandbox_id)
+        if entry is None or isinstance(entry.fault, SandboxExists | SandboxGone):
+            # The name may by now be that of another sandbox, which another process made.
+            entry = await self._find(sandbox_id) or entry
         if entry is None or (tenant is not None and entry.tenant != tenant):
             raise SandboxUnknown(
                 f"there is no sandbox {sandbox_id[:80]!r}", hint="it may have been deleted, or have expired"
@@ -200,7 +201,7 @@ class Fleet:
         except SandboxGone:
             return None
         known = self._entries.get(sandbox_id)
-        if known is not None and not isinstance(known.fault, SandboxExists):
+        if known is not None and known.fault is None:
             return known
         return self._enter(sandbox, sandbox.spec)
 

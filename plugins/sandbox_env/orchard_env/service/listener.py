@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
@@ -81,10 +84,36 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
 
-def server(app: ASGIApp, *, drain_s: float, **more: Any) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """uvicorn's own kills its process once more when all is done, by the signal that it was sent; then nothing
+    that comes after it is ever reached."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """The first SIGTERM or SIGINT begins the end, the second waits for nothing."""
+        loop = asyncio.get_running_loop()
+        caught = []
+        for number in (signal.SIGTERM, signal.SIGINT):
+            try:
+                loop.add_signal_handler(number, self._told)
+                caught.append(number)
+            except (RuntimeError, ValueError):
+                break  # not the main thread: whoever runs it ends it
+        try:
+            yield
+        finally:
+            for number in caught:
+                loop.remove_signal_handler(number)
+
+    def _told(self) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def server(app: ASGIApp, *, drain_s: float, **more: Any) -> Server:
     """A server that, told to end, takes no more connections, waits `drain_s` for the requests it has, and
     then ends the application's life span. `more` goes to uvicorn: certificates."""
-    return uvicorn.Server(
+    return Server(
         uvicorn.Config(
             app,
             http=Connection,

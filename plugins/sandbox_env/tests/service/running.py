@@ -13,13 +13,14 @@ from typing import Any
 import httpx
 from orchard_env.service.app import Part, build_app
 from orchard_env.service.defaults import NoAudit, NoMeters, OpenAdmission, OpenTenancy
+from orchard_env.service.faults import KeyMissing, KeyRefused
 from orchard_env.service.fleet import Fleet
 from orchard_env.service.listener import listening, server
-from orchard_env.service.seams import Admission, Audit, Meters, Tenancy
+from orchard_env.service.seams import Admission, Audit, Meters, Standing, Tenancy, Tenant
 from orchard_env.service.services import Services
 from orchard_env.service.settings import ServiceSettings
 
-from orchard_core import SandboxProvider
+from orchard_core import SandboxProvider, SandboxSpec
 
 GENEROUS_S = 60.0
 """No test waits longer for a state; none depends on how soon it comes."""
@@ -69,6 +70,27 @@ def parts_of(
         meters=meters or NoMeters(),
         settings=chosen,
     )
+
+
+class KnownKeys:
+    """Honours `Tenancy`: these keys are these tenants', without quotas."""
+
+    def __init__(self, **tenants: Tenant) -> None:
+        self._tenants = tenants
+
+    async def identify(self, key: str | None) -> Tenant:
+        """See Tenancy."""
+        if key is None:
+            raise KeyMissing("no key", hint="send X-API-Key")
+        if key not in self._tenants:
+            raise KeyRefused("a wrong key", hint="ask for a good one")
+        return self._tenants[key]
+
+    async def allow_create(self, tenant: Tenant, spec: SandboxSpec, standing: list[Standing]) -> None:
+        """See Tenancy."""
+
+    async def freed(self, tenant: str, sandbox_id: str) -> None:
+        """See Tenancy."""
 
 
 @contextmanager

@@ -100,6 +100,7 @@ class StandingAgent:
     def __init__(self, path: Path, spec: SandboxSpec) -> None:
         self._path = path
         self._spec = spec
+        self._pid = ""
         self.workdir = str(path / "work")
 
     async def restart(self) -> AgentClient:
@@ -114,7 +115,8 @@ class StandingAgent:
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True,
         )  # fmt: skip
-        (self._path / "pid").write_text(str(agent.pid))
+        self._pid = str(agent.pid)
+        (self._path / "pid").write_text(self._pid)
         client = self._client()
         try:
             await client.wait_ready(30.0)
@@ -126,6 +128,7 @@ class StandingAgent:
 
     async def attach(self) -> AgentClient:
         """See StandingPlace."""
+        self._pid = (self._path / "pid").read_text()
         return self._client()
 
     def _client(self) -> AgentClient:
@@ -143,4 +146,8 @@ class StandingAgent:
 
     def ended(self) -> str | None:
         """See Place."""
-        return None if (self._path / "sandbox.json").exists() else f"sandbox {self._path.name} was deleted"
+        try:
+            same = (self._path / "pid").read_text() == self._pid
+        except OSError:
+            same = False
+        return None if same else f"sandbox {self._path.name} was deleted"
