@@ -119,6 +119,9 @@ func environment(spec *ExecSpec, account *Account, switched bool) []string {
 			values["HOME"], values["USER"], values["LOGNAME"] = account.home, account.name, account.name
 		}
 	}
+	if spec.Terminal != nil && values["TERM"] == "" {
+		values["TERM"] = terminalName
+	}
 	for _, pair := range spec.Env {
 		values[string(pair[0])] = string(pair[1])
 	}

@@ -196,7 +196,15 @@ func (s *Server) deliver(ctx context.Context, run *Run, signal syscall.Signal, t
 	if !run.awaitBegun(ctx) {
 		return false, nil
 	}
+	if run.terminal != nil && to == "" && isKey(signal) && run.signalForeground(signal) {
+		return true, nil
+	}
 	return s.runs.reaper.Signal(run.pid, signal, to != "process"), nil
+}
+
+// isKey tells whether a terminal has a key for the signal; then it is meant for what is in front.
+func isKey(signal syscall.Signal) bool {
+	return signal == syscall.SIGINT || signal == syscall.SIGQUIT || signal == syscall.SIGTSTP
 }
 
 func number(query url.Values, name string, fallback int64) (int64, error) {

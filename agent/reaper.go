@@ -52,6 +52,16 @@ func (r *Reaper) Signal(pid int, sig syscall.Signal, group bool) bool {
 	return syscall.Kill(pid, sig) == nil
 }
 
+// SignalGroupOf sends to a process group of the session that a command leads; false when either is gone.
+func (r *Reaper) SignalGroupOf(leader, group int, sig syscall.Signal) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, alive := r.watched[leader]; !alive {
+		return false
+	}
+	return syscall.Kill(-group, sig) == nil
+}
+
 // Watched tells whether pid is the leader of a command that has not been collected.
 func (r *Reaper) Watched(pid int) bool {
 	r.mu.Lock()

@@ -14,18 +14,19 @@ import (
 
 // Run is one command, from its arrival until it is forgotten.
 type Run struct {
-	spec    *ExecSpec
-	host    *Runs
-	created time.Time
-	stdout  *Sink
-	stderr  *Sink
-	begun   chan struct{} // closed when the command has been spawned; what follows, down to done, stands from then on
-	pid     int
-	stdin   *Stdin // nil when the command reads /dev/null
-	group   *Cgroup
-	started time.Time
-	ticks   uint64 // bootTicks at the start
-	done    chan struct{}
+	spec     *ExecSpec
+	host     *Runs
+	created  time.Time
+	stdout   *Sink
+	stderr   *Sink
+	begun    chan struct{} // closed when the command has been spawned; what follows, down to done, stands from then on
+	pid      int
+	terminal *Terminal // nil when the command has none
+	stdin    *Stdin    // nil when the command reads /dev/null
+	group    *Cgroup
+	started  time.Time
+	ticks    uint64 // bootTicks at the start
+	done     chan struct{}
 
 	killed   atomic.Bool
 	mu       sync.Mutex
@@ -82,7 +83,7 @@ func (r *Run) begin() error {
 	if command.script != nil {
 		theirs = append(theirs, command.script)
 	}
-	files, err := r.openFiles()
+	files, err := r.openFiles(command.user)
 	theirs = append(theirs, files...)
 	var exited <-chan syscall.WaitStatus
 	if err == nil {
@@ -108,7 +109,10 @@ func (r *Run) begin() error {
 }
 
 // openFiles returns the command's standard input, output and error.
-func (r *Run) openFiles() (files []*os.File, err error) {
+func (r *Run) openFiles(user *syscall.Credential) (files []*os.File, err error) {
+	if r.spec.Terminal != nil {
+		return r.openTerminal(user)
+	}
 	input, err := r.openInput()
 	if err != nil {
 		return nil, err
@@ -145,11 +149,22 @@ func (r *Run) openInput() (input *os.File, err error) {
 	return input, err
 }
 
+func (r *Run) openTerminal(user *syscall.Credential) ([]*os.File, error) {
+	terminal, inner, err := openTerminal(*r.spec.Terminal, user)
+	if err != nil {
+		return nil, err
+	}
+	r.terminal = terminal
+	r.stdin = &Stdin{pipe: newTerminalInput(terminal)}
+	r.stdout.Show(terminal)
+	return []*os.File{inner, inner, inner}, nil
+}
+
 func (r *Run) spawn(c *Command, files []*os.File) (<-chan syscall.WaitStatus, error) {
 	attributes := &syscall.ProcAttr{
 		Dir: c.cwd,
 		Env: c.env,
-		Sys: &syscall.SysProcAttr{Setsid: true, Credential: c.user},
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: r.terminal != nil, Credential: c.user},
 	}
 	for _, file := range files {
 		attributes.Files = append(attributes.Files, rawFd(file))

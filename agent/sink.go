@@ -6,7 +6,10 @@ import (
 	"syscall"
 )
 
-const pipeCapacity = 64 << 10
+const (
+	pipeCapacity     = 64 << 10
+	terminalCapacity = 256 << 10 // 64 KiB in flight, in either direction, and what the line discipline holds
+)
 
 var copyBuffers = sync.Pool{New: func() any { b := make([]byte, pipeCapacity); return &b }}
 
@@ -18,6 +21,7 @@ type Sink struct {
 	*Spool
 	mu      sync.Mutex
 	pipe    *os.File
+	tail    int // the most that pipe can hold
 	frozen  bool
 	changed chan struct{}
 }
@@ -34,8 +38,12 @@ func (s *Sink) Open() (*os.File, error) {
 	}
 	_ = syscall.SetNonblock(ends[0], true)
 	s.pipe = os.NewFile(uintptr(ends[0]), "output")
+	s.tail = pipeCapacity
 	return os.NewFile(uintptr(ends[1]), "output"), nil
 }
+
+// Show makes a terminal the source.
+func (s *Sink) Show(terminal *Terminal) { s.pipe, s.tail = terminal.master, terminalCapacity }
 
 // Close gives up an output that no command was started for.
 func (s *Sink) Close() {
@@ -47,6 +55,9 @@ func (s *Sink) Close() {
 
 // Pump reads until every holder of the pipe is gone.
 func (s *Sink) Pump() {
+	if s.pipe == nil {
+		return
+	}
 	defer s.pipe.Close()
 	raw, err := s.pipe.SyscallConn()
 	if err != nil {
@@ -85,11 +96,11 @@ func (s *Sink) take(fd int) (n int, again bool) {
 	return n, false
 }
 
-// Freeze takes what the pipe holds now, at most one pipe's worth, and ends the stream for readers.
+// Freeze takes what the source holds now, at most as much as it can hold, and ends the stream for readers.
 func (s *Sink) Freeze() {
 	if raw, err := s.pipe.SyscallConn(); err == nil { // a nil pipe says EINVAL: the command never began
 		_ = raw.Control(func(fd uintptr) {
-			for taken := 0; taken < pipeCapacity; {
+			for taken := 0; taken < s.tail; {
 				n, again := s.take(int(fd))
 				if again || n <= 0 {
 					return

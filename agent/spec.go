@@ -19,18 +19,19 @@ const (
 
 // ExecSpec is what to run. Exactly one of Argv and Script is set.
 type ExecSpec struct {
-	ID       string     `json:"id"`
-	Argv     []Bytes    `json:"argv,omitempty"`
-	Script   *Bytes     `json:"script,omitempty"`
-	Shell    Bytes      `json:"shell,omitempty"`
-	Cwd      Bytes      `json:"cwd,omitempty"`
-	Env      [][2]Bytes `json:"env,omitempty"`
-	ClearEnv bool       `json:"clear_env,omitempty"`
-	User     string     `json:"user,omitempty"`
-	Timeout  float64    `json:"timeout,omitempty"` // seconds; 0 is none
-	Stdin    string     `json:"stdin,omitempty"`   // "" (/dev/null), "inline" or "stream"
-	Output   int64      `json:"output_limit,omitempty"`
-	Lane     string     `json:"lane,omitempty"` // runs of one lane come one after the other
+	ID       string        `json:"id"`
+	Argv     []Bytes       `json:"argv,omitempty"`
+	Script   *Bytes        `json:"script,omitempty"`
+	Shell    Bytes         `json:"shell,omitempty"`
+	Cwd      Bytes         `json:"cwd,omitempty"`
+	Env      [][2]Bytes    `json:"env,omitempty"`
+	ClearEnv bool          `json:"clear_env,omitempty"`
+	User     string        `json:"user,omitempty"`
+	Timeout  float64       `json:"timeout,omitempty"` // seconds; 0 is none
+	Stdin    string        `json:"stdin,omitempty"`   // "" (/dev/null), "inline" or "stream"
+	Terminal *TerminalSize `json:"pty,omitempty"`     // input and outputs are one terminal of this size
+	Output   int64         `json:"output_limit,omitempty"`
+	Lane     string        `json:"lane,omitempty"` // runs of one lane come one after the other
 
 	input  []byte
 	digest [sha256.Size]byte
@@ -66,6 +67,8 @@ func (s *ExecSpec) finish(body io.Reader) (err error) {
 	switch {
 	case s.ID == "" || len(s.ID) > 128:
 		return badRequest("id must have 1 to 128 characters")
+	case s.Terminal != nil && s.Stdin == "inline":
+		return badRequest("what is typed at a terminal is streamed, not inline")
 	case len(s.Lane) > 128:
 		return badRequest("lane must have at most 128 characters")
 	case (len(s.Argv) > 0) == (s.Script != nil):
@@ -76,6 +79,12 @@ func (s *ExecSpec) finish(body io.Reader) (err error) {
 		return badRequest("output_limit must be between 0 and %d", outputMax)
 	case s.Stdin != "" && s.Stdin != "inline" && s.Stdin != "stream":
 		return badRequest("stdin must be inline or stream, not %q", s.Stdin)
+	}
+	if s.Terminal != nil {
+		s.Stdin = "stream"
+		if err := s.Terminal.check(); err != nil {
+			return err
+		}
 	}
 	if s.Output == 0 {
 		s.Output = outputDefault

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -12,10 +13,16 @@ import (
 	"time"
 )
 
+// inputEnd is where input goes: a pipe, or a terminal.
+type inputEnd interface {
+	io.WriteCloser
+	SetWriteDeadline(time.Time) error
+}
+
 // Stdin is the write end of a command's input. Writes carry their offset, so a repeated one adds nothing twice.
 type Stdin struct {
 	mu       sync.Mutex
-	pipe     *os.File
+	pipe     inputEnd
 	received atomic.Int64
 	closed   bool
 }
@@ -31,12 +38,20 @@ func newStdin() (*Stdin, *os.File, error) {
 
 // Write copies body to the command from offset on, with the command's own back pressure.
 func (s *Stdin) Write(ctx context.Context, offset int64, body io.Reader) error {
+	return s.write(ctx, offset, body)
+}
+
+// write takes an offset of -1 for the end.
+func (s *Stdin) write(ctx context.Context, offset int64, body io.Reader) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return s.gone()
 	}
 	received := s.received.Load()
+	if offset < 0 {
+		offset = received
+	}
 	if offset > received {
 		return fault(http.StatusConflict, "stdin_gap", "offset %d is past the %d bytes received", offset, received)
 	}
@@ -59,10 +74,15 @@ func (s *Stdin) Write(ctx context.Context, offset int64, body io.Reader) error {
 	}()
 	n, err := io.Copy(struct{ io.Writer }{s.pipe}, body)
 	s.received.Add(n)
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) || errors.Is(err, os.ErrClosed) {
 		return s.gone()
 	}
 	return err
+}
+
+// Type adds to what was received so far, whoever gave that.
+func (s *Stdin) Type(ctx context.Context, keys []byte) error {
+	return s.write(ctx, -1, bytes.NewReader(keys))
 }
 
 func (s *Stdin) gone() error {
@@ -74,6 +94,10 @@ func (s *Stdin) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	if terminal, ok := s.pipe.(*TerminalInput); ok {
+		terminal.EndInput()
+		return
+	}
 	_ = s.pipe.Close()
 }
 

@@ -110,6 +110,7 @@ _MODULES = {
     "orchard_core.sandbox.agent.faults": ("agent_error",),
     "orchard_core.sandbox.agent.link": ("AgentLink",),
     "orchard_core.sandbox.agent.runs": ("RunOutput",),
+    "orchard_core.sandbox.agent.terminal": ("AgentTerminal",),
     "orchard_core.sandbox.agent.told": ("RunTold",),
     "orchard_core.sandbox.agent_process": ("AgentProcesses",),
     "orchard_core.sandbox.agent_provider": (

@@ -169,6 +169,7 @@ from orchard_core.sandbox.agent.faults import agent_error as agent_error
 from orchard_core.sandbox.agent.link import AgentLink as AgentLink
 from orchard_core.sandbox.agent.renewal import renew_agent as renew_agent
 from orchard_core.sandbox.agent.runs import RunOutput as RunOutput
+from orchard_core.sandbox.agent.terminal import AgentTerminal as AgentTerminal
 from orchard_core.sandbox.agent.told import RunTold as RunTold
 from orchard_core.sandbox.agent_process import AgentProcesses as AgentProcesses
 from orchard_core.sandbox.agent_provider import AdoptingAgentProvider as AdoptingAgentProvider

@@ -186,12 +186,12 @@ class AgentSandbox:
         pty: PtySize | None = None,
     ) -> Process:
         """See Sandbox."""
-        if pty is not None:
+        if pty is not None and not self._capabilities.pty:
             raise SandboxUnsupported(
                 f"sandbox {self._id} gives no terminals", hint="start the command without `pty`"
             )
         async with self._call() as client:
-            process = await client.start(command, cwd=cwd, env=env, timeout=timeout, user=user)
+            process = await client.start(command, cwd=cwd, env=env, timeout=timeout, user=user, pty=pty)
         return StartedProcess(process, self._call)
 
     async def read(self, path: str, *, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:

@@ -19,13 +19,14 @@ from tests.testing.faulty import (
     sandbox_files,
     sandbox_life,
     sandbox_snapshots,
+    sandbox_terminals,
     tasksets,
     trainers,
 )
 
 _MODULES = (
     formats, harnesses, models, rewards, sandbox_commands, sandbox_files, sandbox_life, sandbox_snapshots,
-    tasksets, trainers,
+    sandbox_terminals, tasksets, trainers,
 )  # fmt: skip
 
 FAULTS = {

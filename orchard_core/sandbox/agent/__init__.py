@@ -8,6 +8,7 @@ from orchard_core.sandbox.agent.forward import Forward
 from orchard_core.sandbox.agent.health import AgentHealth, AgentMetrics
 from orchard_core.sandbox.agent.process import AgentProcess
 from orchard_core.sandbox.agent.runs import AgentRuns, RunOutput
+from orchard_core.sandbox.agent.terminal import AgentTerminal
 from orchard_core.sandbox.agent.told import RunTold
 from orchard_core.sandbox.agent.trees import AgentTrees
 from orchard_core.sandbox.agent.tunnel import Tunnel
@@ -21,6 +22,7 @@ __all__ = [
     "AgentMetrics",
     "AgentProcess",
     "AgentRuns",
+    "AgentTerminal",
     "AgentTrees",
     "Forward",
     "Links",

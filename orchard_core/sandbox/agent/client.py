@@ -18,13 +18,14 @@ from orchard_core.sandbox.agent.health import AgentHealth, AgentMetrics
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
 from orchard_core.sandbox.agent.process import WAIT_S, AgentProcess
 from orchard_core.sandbox.agent.runs import AgentRuns
+from orchard_core.sandbox.agent.terminal import AgentTerminal, open_terminal
 from orchard_core.sandbox.agent.told import RunTold, outcome, told
 from orchard_core.sandbox.agent.trees import AgentTrees
 from orchard_core.sandbox.agent.tunnel import Tunnel
 from orchard_core.sandbox.agent.wire import ANSWER_MAX
 from orchard_core.sandbox.contract import Command
 from orchard_core.sandbox.unbroken import unbroken
-from orchard_core.types.sandbox import AgentEndpoint, ExecResult, LocalAddress
+from orchard_core.types.sandbox import AgentEndpoint, ExecResult, LocalAddress, PtySize
 
 _CLEAN_UP_S = 8.0
 _READY_PAUSE_S = 0.002
@@ -155,8 +156,13 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns):
         output_limit: int | None = None,
         run_id: str | None = None,
         lane: str | None = None,
+        pty: PtySize | None = None,
     ) -> AgentProcess:
-        """Start a command and return at once; `stdin=False` gives it /dev/null. Raises as `exec`."""
+        """Start a command and return at once; `stdin=False` gives it /dev/null. With `pty` a terminal of that
+        size is its input and both its outputs, which come as one, stdout; nothing ends the command but
+        itself, its time-out, or who tells it to. Raises as `exec`; SandboxUnsupported where there are no
+        terminals.
+        """
         run_id = run_id or new_run_id()
         body = spec.frame(
             run_id,
@@ -168,6 +174,7 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns):
             stdin="stream" if stdin else "",
             output_limit=output_limit,
             lane=lane,
+            pty=pty,
         )
         await self._post(body, 0.0)
         return AgentProcess(self._link, run_id, answer_max=ANSWER_MAX + 2 * (output_limit or 0))
@@ -212,6 +219,14 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns):
         process = AgentProcess(self._link, run_id)
         await process.status()
         return process
+
+    async def terminal(
+        self, run_id: str, *, cursor: int = 0, hang_up: bool = False, grace_s: int = 2
+    ) -> AgentTerminal:
+        """Join the terminal of a run that was started with `pty`: its output from `cursor` on, and keys. With
+        `hang_up` the command is ended when this connection is: see `AgentProcess.hang_up`. Raises ExecError
+        when there is no such run, or no terminal."""
+        return await open_terminal(self._link, run_id, cursor=cursor, hang_up=hang_up, grace_s=grace_s)
 
     async def _post(
         self, body: bytes, wait_s: float, answer_max: int = ANSWER_MAX

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
 
-from orchard_core.errors import ExecError, StdinClosed
+from orchard_core.errors import StdinClosed
 from orchard_core.sandbox.agent import spec
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
 from orchard_core.sandbox.agent.told import RunTold, outcome, told
@@ -89,7 +89,8 @@ class AgentProcess:
             return
 
     async def signal(self, number: int) -> None:
-        """Send a signal to the process group; nothing happens when the command has ended."""
+        """Send a signal to the process group; nothing happens when the command has ended. What a terminal
+        has a key for (INT, QUIT, TSTP) goes to the group that is in front of it."""
         await self._link.call("POST", f"{self._path}/signal", {"signal": int(number)})
 
     async def kill(self) -> None:
@@ -98,8 +99,15 @@ class AgentProcess:
         await self._link.call("POST", f"{self._path}/signal", query, repeat=True, patience=_KILL_S)
 
     async def resize(self, size: PtySize) -> None:
-        """Raises ExecError: no command has a terminal yet."""
-        raise ExecError(f"{self._id} has no terminal to resize to {size.cols}x{size.rows}")
+        """Resize the terminal; nothing happens when the command has ended. Raises ExecError without a PTY."""
+        query = {"rows": size.rows, "cols": size.cols}
+        await self._link.call("POST", f"{self._path}/resize", query, repeat=True)
+
+    async def hang_up(self, grace_s: int = 2) -> None:
+        """End the session as a lost line does: SIGHUP, and after `grace_s` seconds (60 at most) a kill of
+        everything that has not ended. Raises ExecError without a PTY."""
+        query = {"grace": grace_s}
+        await self._link.call("POST", f"{self._path}/hangup", query, repeat=True, patience=grace_s + CALL_S)
 
     async def status(self, wait_s: float = 0.0) -> tuple[dict[str, Any], bytes]:
         """What the agent knows of the run, after waiting up to `wait_s` for its end."""

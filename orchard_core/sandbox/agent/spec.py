@@ -12,7 +12,7 @@ from typing import Any
 
 from orchard_core.errors import ConfigError, ExecError, SandboxConnectionLost
 from orchard_core.sandbox.contract import Command
-from orchard_core.types.sandbox import ExecResult
+from orchard_core.types.sandbox import ExecResult, PtySize
 
 INLINE_STDIN = 256 * 1024
 """Input up to this size travels with the command; more is streamed to it."""
@@ -46,6 +46,7 @@ def frame(
     stdin: str,
     output_limit: int | None,
     lane: str | None = None,
+    pty: PtySize | None = None,
     inline: bytes = b"",
 ) -> bytes:
     """The body that starts a run: the spec's length, the spec, the inline input."""
@@ -61,6 +62,8 @@ def frame(
     if timeout is not None:
         spec["timeout"] = _limit(timeout)
     given = {"user": user, "stdin": stdin, "output_limit": output_limit, "lane": lane}
+    if pty is not None:
+        spec["pty"] = {"rows": pty.rows, "cols": pty.cols}
     spec |= {name: value for name, value in given.items() if value}
     raw = json.dumps(spec, separators=(",", ":")).encode()
     return struct.pack(">I", len(raw)) + raw + inline

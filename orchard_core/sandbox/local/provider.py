@@ -193,5 +193,6 @@ def _capabilities(host: LocalHost) -> Capabilities:
         mounts=True,
         snapshot=True,
         fork=True,
+        pty=True,
         limits=enforcers(host.cgroups.limits),
     )

@@ -28,8 +28,9 @@ _CAPABILITIES = Capabilities(
 def open_process(config: ProcessConfig | None = None) -> AgentProvider:
     """The provider. A sandbox's own spec names the directory that /workspace stands for."""
     config = config or ProcessConfig()
+    able = _CAPABILITIES.model_copy(update={"pty": Path("/dev/ptmx").exists()})
     processes = AgentProcesses(state_dir=config.state_dir, timeout_s=config.create_timeout_s)
-    return AgentProvider(name="process", capabilities=_CAPABILITIES, places=_Checked(processes))
+    return AgentProvider(name="process", capabilities=able, places=_Checked(processes))
 
 
 class _Checked:

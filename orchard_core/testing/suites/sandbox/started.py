@@ -6,10 +6,9 @@ import asyncio
 
 import pytest
 
-from orchard_core.errors import ExecError, SandboxUnsupported
-from orchard_core.sandbox.contract import Process, Sandbox
+from orchard_core.errors import ExecError
+from orchard_core.sandbox.contract import Sandbox
 from orchard_core.testing.suites.sandbox.base import PATIENCE_S, ShellSuiteBase
-from orchard_core.types.sandbox import Capabilities, PtySize
 
 
 class StartedSuite(ShellSuiteBase):
@@ -94,14 +93,3 @@ class StartedSuite(ShellSuiteBase):
         """At most once rests on the id: no two runs may share one."""
         runs = [await sandbox.start("true") for _ in range(5)]
         assert len({run.id for run in runs}) == 5
-
-    async def test_a_terminal_works_where_claimed(self, sandbox: Sandbox, able: Capabilities) -> None:
-        """Without the capability `start(pty=...)` raises SandboxUnsupported; with it there is a terminal."""
-        if not able.pty:
-            with pytest.raises(SandboxUnsupported):
-                await sandbox.start("tty", pty=PtySize())
-            return
-        process: Process = await sandbox.start("stty size; test -t 0 && echo terminal", pty=PtySize(rows=30))
-        seen = b"".join([piece async for piece in process.stdout()])
-        assert b"30 80" in seen
-        assert b"terminal" in seen

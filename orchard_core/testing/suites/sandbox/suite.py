@@ -15,6 +15,7 @@ from orchard_core.testing.suites.sandbox.naming import NamingSuite
 from orchard_core.testing.suites.sandbox.network import NetworkSuite
 from orchard_core.testing.suites.sandbox.once import OnceSuite
 from orchard_core.testing.suites.sandbox.output import OutputSuite
+from orchard_core.testing.suites.sandbox.pty import TerminalsSuite
 from orchard_core.testing.suites.sandbox.snapshots import ForksSuite, SnapshotsSuite
 from orchard_core.testing.suites.sandbox.started import StartedSuite
 from orchard_core.testing.suites.sandbox.trees import HostileTreesSuite, TreesSuite
@@ -28,6 +29,7 @@ class SandboxSuite(
     EndingSuite,
     OutputSuite,
     StartedSuite,
+    TerminalsSuite,
     OnceSuite,
     FilesSuite,
     NamesSuite,
