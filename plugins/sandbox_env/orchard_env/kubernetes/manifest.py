@@ -199,11 +199,11 @@ def _resources(spec: SandboxSpec, config: KubernetesConfig, memory_mb: int | Non
     limits: dict[str, str] = {}
     requests: dict[str, str] = {}
     if cpu is not None:
-        limits["cpu"] = f"{math.ceil(cpu * 1000)}m"
-        requests["cpu"] = f"{math.ceil(cpu * config.cpu_request_share * 1000)}m"
+        limits["cpu"] = f"{max(1, round(cpu * 1000))}m"
+        requests["cpu"] = f"{round(cpu * config.cpu_request_share * 1000)}m"
     if memory is not None:
         limits["memory"] = f"{memory}Mi"
-        requests["memory"] = f"{math.ceil(memory * config.memory_request_share)}Mi"
+        requests["memory"] = f"{round(memory * config.memory_request_share)}Mi"
     if disk is not None:
         limits["ephemeral-storage"] = requests["ephemeral-storage"] = f"{disk}Mi"
     if config.gpus:
