@@ -33,7 +33,7 @@ async def build_image(
         )
     with tempfile.TemporaryFile(prefix="orchard-build-") as context:
         digest = await asyncio.to_thread(_pack, path, context)
-        name = f"orchard-build:{digest[:32]}"
+        name = f"localhost/orchard-build:{digest[:32]}"
         with contextlib.suppress(EngineRefused):
             await engine.get(f"/images/{name}/json")
             return name

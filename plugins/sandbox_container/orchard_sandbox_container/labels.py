@@ -15,7 +15,6 @@ MANAGER = "orchard-sandbox-container"
 SANDBOX, SPEC, OWNER, BOX, CREATED = (
     f"{PREFIX}{name}" for name in ("sandbox", "spec", "owner", "box", "created")
 )
-SNAPSHOT = f"{PREFIX}snapshot"
 NAME = "orchard-"
 """Before a sandbox's id in its container's name: names of containers are unique on an engine."""
 
@@ -47,7 +46,7 @@ def labels_for(sandbox_id: str, spec: SandboxSpec, owner: Owner, box: str) -> di
 def read_labels(labels: Mapping[str, str] | None) -> Told | None:
     """What they say; None for a container that is none of ours."""
     labels = labels or {}
-    if labels.get(MANAGED) != MANAGER or SNAPSHOT in labels:
+    if labels.get(MANAGED) != MANAGER:
         return None
     try:
         return Told(

@@ -38,6 +38,19 @@ class Owner(BaseModel):
         """The same place without a process."""
         return self.model_copy(update={"pid": 0, "started": 0})
 
+    def tag(self) -> str:
+        """The form that a tag of an image can hold."""
+        return f"{self.boot}.{self.namespace}.{self.user}.{self.pid}.{self.started}"
+
+    @classmethod
+    def from_tag(cls, text: str) -> Owner | None:
+        """The inverse; None for any other text."""
+        names = ("boot", "namespace", "user", "pid", "started")
+        parts = text.split(".")
+        if len(parts) != len(names) or not all(part.isdecimal() for part in parts[1:]):
+            return None
+        return cls.model_validate(dict(zip(names, parts, strict=True)))
+
     def is_dead(self) -> bool:
         """Provably: a process of this boot, seen from here, that is no more. Of others nothing is known."""
         here = _here()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import time
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 from orchard_core.errors import SandboxError
 from orchard_sandbox_container.box import BoxRoot
 from orchard_sandbox_container.engine import Engine
-from orchard_sandbox_container.labels import MANAGED, MANAGER, OWNER, SNAPSHOT, Told, read_labels
-from orchard_sandbox_container.owner import Owner
+from orchard_sandbox_container.labels import MANAGED, MANAGER, Told, read_labels
+from orchard_sandbox_container.snapshots import REPOSITORY, owner_of
 
 GRACE_S = 60.0
 """A driver that lives has this long to end what has outlived its TTL."""
@@ -102,19 +103,15 @@ async def _remove(engine: Engine, root: BoxRoot, one: Ours) -> bool:
 
 async def _remove_snapshots(engine: Engine) -> int:
     removed = 0
-    for row in await engine.get("/images/json", {"filters": _FILTER}) or ():
-        labels = row.get("Labels") or {}
-        try:
-            owner = Owner.model_validate_json(labels.get(OWNER) or "")
-        except ValueError:
-            continue
-        if SNAPSHOT not in labels or not owner.is_dead():
-            continue
-        try:
-            await engine.delete(f"/images/{row['Id']}")
-            removed += 1
-        except SandboxError:
-            continue  # a container still needs it
+    wanted = json.dumps({"reference": [REPOSITORY]})
+    for row in await engine.get("/images/json", {"filters": wanted}) or ():
+        for name in row.get("RepoTags") or ():
+            owner = owner_of(name)
+            if owner is None or not owner.is_dead():
+                continue
+            with contextlib.suppress(SandboxError):  # a container still needs it
+                await engine.delete(f"/images/{name}")
+                removed += 1
     return removed
 
 

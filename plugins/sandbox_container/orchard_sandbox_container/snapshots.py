@@ -1,4 +1,7 @@
-"""Snapshots: images that the engine commits from containers."""
+"""Snapshots: images that the engine commits from containers.
+
+Their driver stands in their tag: labels go over to the containers that are made from an image.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from orchard_core.errors import SandboxError, SandboxUnsupported, SnapshotMissin
 from orchard_sandbox_container.container import Container
 from orchard_sandbox_container.engine import Engine, EngineRefused
 from orchard_sandbox_container.images import EngineImage
-from orchard_sandbox_container.labels import MANAGED, MANAGER, OWNER, SNAPSHOT
 from orchard_sandbox_container.owner import Owner
 
-REPOSITORY = "orchard-snapshot"
+REPOSITORY = "localhost/orchard-snapshot"
+"""The engine's name for them; nobody pulls from, or pushes to, a registry of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,7 @@ class Snapshots:
                 made = await self._commit(container, name)
                 history = await self._engine.get(f"/images/{made}/history")
         except BaseException:
-            await unbroken(self._remove(f"{REPOSITORY}:{name}"))
+            await unbroken(self._remove(f"{REPOSITORY}:{_tag(name)}"))
             raise
         snapshot = Snapshot(id=name, provider=self._provider, size=int(history[0].get("Size") or 0))
         image = EngineImage(id=made, user=env.user, env=env.env)
@@ -58,9 +61,8 @@ class Snapshots:
         return snapshot
 
     async def _commit(self, container: Container, name: str) -> str:
-        marks = {MANAGED: MANAGER, SNAPSHOT: name, OWNER: Owner.me().model_dump_json()}
-        query = {"container": container.container, "repo": REPOSITORY, "tag": name, "pause": "true"}
-        made = await self._engine.post("/commit", query, {"Labels": marks}, patience=600)
+        query = {"container": container.container, "repo": REPOSITORY, "tag": _tag(name), "pause": "true"}
+        made = await self._engine.post("/commit", query, {}, patience=600)
         return str(made["Id"])
 
     def find(self, snapshot: Snapshot, spec: SandboxSpec, user: str | None) -> Saved:
@@ -82,7 +84,7 @@ class Snapshots:
     async def discard(self, name: str) -> None:
         """Forget one, and remove its image when no container needs it; fine when it is gone."""
         if self._saved.pop(name, None) is not None:
-            await self._remove(f"{REPOSITORY}:{name}")
+            await self._remove(f"{REPOSITORY}:{_tag(name)}")
 
     async def sweep(self) -> None:
         """Remove what could not be while containers needed it."""
@@ -106,3 +108,13 @@ class Snapshots:
         for name in list(self._saved):
             await self.discard(name)
         await self.sweep()
+
+
+def _tag(name: str) -> str:
+    return f"{name}.{Owner.me().tag()}"
+
+
+def owner_of(name: str) -> Owner | None:
+    """The driver of the snapshot whose image has that name; None for what is no snapshot."""
+    repository, _, tag = name.rpartition(":")
+    return Owner.from_tag(tag.partition(".")[2]) if repository == REPOSITORY else None
