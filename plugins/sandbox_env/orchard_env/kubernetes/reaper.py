@@ -95,7 +95,7 @@ class Reaper:
         ours = [pod for pod in self._pods if labels.is_ours(pod)]
         dead = [name for name in self._silent(leases, ours) if await self._bury(name, leases.get(name))]
         doomed = [pod for pod in ours if pod.labels.get(labels.DRIVER) in dead] + self._long_ended(ours)
-        removed = [pod.name for pod in doomed if await self._remove(pod)]
+        removed = [pod.name for pod in doomed if pod.deleting is None and await self._remove(pod)]
         return Reaped(drivers=tuple(dead), sandboxes=tuple(removed))
 
     def _silent(self, leases: dict[str, Manifest], ours: list[PodView]) -> list[str]:
