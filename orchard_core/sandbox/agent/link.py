@@ -27,6 +27,8 @@ _SERVICE_PAUSES_S = (*_PAUSES_S, 4.0, 8.0, 8.0, 8.0)
 _OVERLOADED_S = 120.0
 """How long a service that has no room is asked again."""
 _RETRY_AFTER_MAX_S = 30.0
+_LOSSES = 2
+"""Calls in a row that break on a way to which there is another, until it is given up."""
 _FOR_ALL = ("/v1/exec", "/v1/files", "/v1/tree")
 """What every token may use; a refusal there has to do with the command or the file."""
 
@@ -123,7 +125,7 @@ class AgentLink:
         try:
             while True:
                 sent = {**route.headers, **headers} if headers else route.headers
-                answer = await connection.call(method, route.target(target), sent, watched, patience)
+                answer = await self._sent(route, connection, method, target, sent, watched, patience)
                 other = self._other(route)
                 if other is None or _begun(watched) or not _refused(answer, target):
                     break
@@ -132,6 +134,26 @@ class AgentLink:
             yield answer
         finally:
             route.release(connection, answer)
+
+    async def _sent(
+        self,
+        route: Route,
+        connection: Connection,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: Body,
+        patience: float,
+    ) -> Answer:
+        try:
+            answer = await connection.call(method, route.target(target), headers, body, patience)
+        except SandboxConnectionLost:
+            route.losses += 1
+            if route.losses >= _LOSSES:
+                self._gave_up(route)
+            raise
+        route.losses = 0
+        return answer
 
     async def upgrade(
         self, method: str, path: str, query: Query | None, protocol: str

@@ -27,6 +27,8 @@ class Route:
     def __init__(self, endpoint: AgentEndpoint, *, connect_s: float) -> None:
         self.address = AgentAddress.parse(endpoint.url, ca_file=endpoint.ca_file)
         self.headers = _headers(endpoint)
+        self.losses = 0
+        """Calls in a row that broke here."""
         self._connect_s = connect_s
         self._idle: deque[tuple[Connection, float]] = deque()
         self._closed = False

@@ -86,7 +86,7 @@ class RemotePlace:
             await self._service.reset(self._id)
         else:
             view = await self._service.ready(self._id, self._config.create_s)
-            self.workdir = view.spec.workdir
+            self.workdir = view.workdir or view.spec.workdir
         return await self._client()
 
     async def attach(self) -> AgentClient:

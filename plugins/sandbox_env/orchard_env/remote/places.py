@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 from contextlib import suppress
 
@@ -22,10 +23,12 @@ from orchard_env.remote.config import RemoteConfig
 from orchard_env.remote.heartbeats import Heartbeats
 from orchard_env.remote.place import RemotePlace
 from orchard_env.remote.service import RemoteService, fault_of, request_for
-from orchard_env.types.v2 import SandboxRequest
+from orchard_env.types.v2 import SandboxRequest, SandboxView
 
 NAME = "remote"
 _UNDO_S = 60.0
+_OURS = re.compile(f"{NAME}-[0-9a-f]{{12}}")
+"""Ids that the provider made up for specs without a name."""
 
 
 class RemotePlaces:
@@ -60,7 +63,7 @@ class RemotePlaces:
             if not isinstance(error, (SandboxExists, SandboxUnsupported)):
                 await unbroken(self._undo(wanted, key))
             raise
-        return self._at(sandbox_id, spec)
+        return self._at(sandbox_id, spec.workdir)
 
     async def _undo(self, wanted: SandboxRequest, key: str) -> None:
         """Whether the service made it is unknown: the same request tells, and touches nothing of another."""
@@ -69,19 +72,13 @@ class RemotePlaces:
                 view = await self._service.create(wanted, key)
                 await self._service.delete(view.id)
 
-    def _at(self, sandbox_id: str, spec: SandboxSpec) -> RemotePlace:
-        return RemotePlace(
-            self._service, self._config, self._beats, sandbox_id=sandbox_id, workdir=spec.workdir
-        )
+    def _at(self, sandbox_id: str, workdir: str) -> RemotePlace:
+        return RemotePlace(self._service, self._config, self._beats, sandbox_id=sandbox_id, workdir=workdir)
 
     async def standing(self) -> list[StandingSandbox]:
         """See AdoptingProvider: those that carry the configured labels."""
         views = await self._service.list(self._config.labels)
-        return [
-            StandingSandbox(id=view.id, spec=view.spec, created=view.created)
-            for view in views
-            if view.status != "failed"
-        ]
+        return [self._standing(view) for view in views if view.status != "failed"]
 
     async def find(self, sandbox_id: str) -> tuple[StandingPlace, StandingSandbox]:
         """See AdoptingPlaces."""
@@ -91,8 +88,14 @@ class RemotePlaces:
             raise fault if isinstance(fault, SandboxGone) else SandboxGone(fault.message, hint=fault.hint)
         if view.status == "pending":
             view = await self._service.ready(sandbox_id, self._config.create_s)
-        standing = StandingSandbox(id=view.id, spec=view.spec, created=view.created)
-        return self._at(sandbox_id, view.spec), standing
+        return self._at(sandbox_id, view.workdir or view.spec.workdir), self._standing(view)
+
+    def _standing(self, view: SandboxView) -> StandingSandbox:
+        """With the spec as it was given to the provider, which added a name and the configured labels."""
+        labels = {name: value for name, value in view.spec.labels.items() if name not in self._config.labels}
+        name = None if _OURS.fullmatch(view.id) else view.spec.name
+        spec = view.spec.model_copy(update={"labels": labels, "name": name})
+        return StandingSandbox(id=view.id, spec=spec, created=view.created)
 
     async def save(self, place: NewPlace, spec: SandboxSpec) -> Snapshot:
         """See SavingPlaces."""

@@ -64,6 +64,8 @@ class SandboxView(Record):
     """How it stands."""
     spec: SandboxSpec
     """What it was created from; the content of its files is left out."""
+    workdir: str = ""
+    """Where commands start, when it is ready: a provider may have another directory stand for the spec's."""
     created: float
     """Seconds since the epoch."""
     problem: Problem | None = None

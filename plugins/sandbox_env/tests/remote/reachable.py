@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from dataclasses import replace
+from pathlib import Path
 
 from orchard_core import (
     AgentClient,
@@ -14,6 +16,7 @@ from orchard_core import (
     NetworkMode,
     NewPlace,
     SandboxSpec,
+    SandboxUnsupported,
 )
 
 _CAPABILITIES = Capabilities(
@@ -69,7 +72,11 @@ class _Relay:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._ports.connections += 1
-        inner_reader, inner_writer = await asyncio.open_unix_connection(self._path)
+        try:
+            inner_reader, inner_writer = await _connected(Path(self._path))
+        except OSError:
+            writer.transport.abort()
+            return
         both = {writer, inner_writer}
         self._writers |= both
         try:
@@ -78,6 +85,15 @@ class _Relay:
             self._writers -= both
             for one in both:
                 one.transport.abort()
+
+
+async def _connected(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """The path may be longer than a socket's may be."""
+    directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        return await asyncio.open_unix_connection(f"/proc/self/fd/{directory}/{path.name}")
+    finally:
+        os.close(directory)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -94,6 +110,8 @@ class _Places:
         self._processes = AgentProcesses()
 
     async def place(self, sandbox_id: str, spec: SandboxSpec) -> NewPlace:
+        if spec.network.mode not in (NetworkMode.NONE, NetworkMode.HOST):
+            raise SandboxUnsupported(f"no network policy {spec.network.mode} here")
         return _Place(await self._processes.place(sandbox_id, spec), self._ports)
 
     async def close(self) -> None:

@@ -24,9 +24,10 @@ class TestThroughTheService(SandboxSuite):
     service: ClassVar[Running]
 
     @pytest.fixture(scope="class", autouse=True)
-    def _served(self, request: pytest.FixtureRequest, isolation: None) -> Iterator[None]:
+    @classmethod
+    def _served(cls, isolation: None) -> Iterator[None]:
         with running(lambda: parts_of(load_provider("local"))) as served:
-            request.cls.service = served
+            cls.service = served
             yield
 
     async def make_provider(self) -> SandboxProvider:
@@ -39,9 +40,10 @@ class TestStraightToTheAgents(SandboxSuite):
     service: ClassVar[Running]
 
     @pytest.fixture(scope="class", autouse=True)
-    def _served(self, request: pytest.FixtureRequest) -> Iterator[None]:
+    @classmethod
+    def _served(cls) -> Iterator[None]:
         with running(lambda: parts_of(reachable_provider())) as served:
-            request.cls.service = served
+            cls.service = served
             yield
 
     async def make_provider(self) -> SandboxProvider:

@@ -17,7 +17,8 @@ def sandbox_view(entry: Entry) -> SandboxView:
     return SandboxView(
         id=entry.id,
         status=entry.status.value,
-        spec=shown_spec(entry.sandbox.spec if entry.status is Status.READY else entry.spec),
+        spec=shown_spec(entry.spec),
+        workdir=entry.sandbox.spec.workdir if entry.status is Status.READY else "",
         created=entry.created,
         problem=problem_view(fault) if entry.status is Status.FAILED and fault is not None else None,
     )
