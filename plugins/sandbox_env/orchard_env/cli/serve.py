@@ -9,7 +9,7 @@ import typer
 _WHERE, _WHAT, _WHO = "Where", "What", "Who may"
 
 
-def serve(
+def serve(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     provider: Annotated[
         str,
         typer.Option(
@@ -31,7 +31,7 @@ def serve(
     config: Annotated[
         str | None,
         typer.Option(
-            "--config", metavar="FILE", help="YAML: `service:`, `provider:`.", rich_help_panel=_WHAT
+            "--config", metavar="FILE", help="YAML: `service:`, `provider:`, `team:`.", rich_help_panel=_WHAT
         ),
     ] = None,
     image_fallback: Annotated[
@@ -61,10 +61,40 @@ def serve(
         str | None,
         typer.Option("--tls-key", metavar="FILE", help="PEM key of the certificate.", rich_help_panel=_WHERE),
     ] = None,
+    client_ca: Annotated[
+        str | None,
+        typer.Option(
+            "--tls-client-ca",
+            metavar="FILE",
+            help="PEM; clients need a certificate that it vouches for.",
+            rich_help_panel=_WHO,
+        ),
+    ] = None,
     keys: Annotated[
         str | None,
         typer.Option(
             "--keys", metavar="FILE", help="API keys; `orchard env keys` makes them.", rich_help_panel=_WHO
+        ),
+    ] = None,
+    redis: Annotated[
+        str | None,
+        typer.Option(
+            "--redis",
+            metavar="URL",
+            help="Several replicas share this Redis; without --keys the keys are in it, too.",
+            rich_help_panel=_WHO,
+        ),
+    ] = None,
+    redis_password_file: Annotated[
+        str | None,
+        typer.Option(
+            "--redis-password-file", metavar="FILE", help="Its password alone.", rich_help_panel=_WHO
+        ),
+    ] = None,
+    audit: Annotated[
+        str | None,
+        typer.Option(
+            "--audit", metavar="FILE", help="Append who did what, as JSON lines.", rich_help_panel=_WHO
         ),
     ] = None,
     open_to_all: Annotated[
@@ -80,7 +110,7 @@ def serve(
 ) -> None:
     """Serve sandboxes over HTTP until Ctrl-C or SIGTERM.
 
-    Without --keys whoever reaches the address may do everything, so only this machine is served.
+    Without --keys and --redis whoever reaches the address may do everything, so only this machine is served.
     """
     from orchard_env.service.launching import Launch, run
 
@@ -95,6 +125,10 @@ def serve(
             certificate=certificate,
             certificate_key=key,
             keys=keys,
+            redis=redis,
+            redis_password_file=redis_password_file,
+            audit=audit,
+            client_ca=client_ca,
             open_to_all=open_to_all,
             log_level=log_level,
             as_json=as_json,

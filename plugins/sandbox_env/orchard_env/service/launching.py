@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from orchard_core import ConfigError, load_provider
 from orchard_env.service.settings import ServiceSettings
+from orchard_env.service.team_settings import TeamSettings, team_settings
 
 _LEVELS = ("debug", "info", "warning", "error")
 _NEEDED = ("fastapi", "uvicorn", "httptools", "websockets")
@@ -29,7 +30,7 @@ class Launch:
     options: tuple[str, ...] = ()
     """`NAME=VALUE` for the provider."""
     config: str | None = None
-    """A YAML file with `service` and `provider`."""
+    """A YAML file with `service`, `provider` and `team`."""
     image_fallback: bool = False
     """See ServiceSettings."""
     host: str = "127.0.0.1"
@@ -42,6 +43,14 @@ class Launch:
     """PEM file."""
     keys: str | None = None
     """File of API keys."""
+    redis: str | None = None
+    """URL of the Redis that replicas share."""
+    redis_password_file: str | None = None
+    """File with its password."""
+    audit: str | None = None
+    """File of the audit log."""
+    client_ca: str | None = None
+    """PEM file."""
     open_to_all: bool = False
     """No keys, although other machines are served."""
     log_level: str = "info"
@@ -61,18 +70,32 @@ def run(launch: Launch) -> None:
 
     _check(launch)
     settings, options = _settings(launch)
+    shared = team_settings(
+        _read(launch.config).get("team"),
+        keys=launch.keys,
+        redis=launch.redis,
+        redis_password_file=launch.redis_password_file,
+        audit=launch.audit,
+    )
+    _check_open(launch, shared)
     log_to_stderr(launch.log_level)
-    asyncio.run(_serve(launch, settings, options))
+    asyncio.run(_serve(launch, settings, options, shared))
 
 
-async def _serve(launch: Launch, settings: ServiceSettings, options: dict[str, Any]) -> None:
+async def _serve(
+    launch: Launch, settings: ServiceSettings, options: dict[str, Any], shared: TeamSettings
+) -> None:
     from orchard_env.service.assembly import assembled
     from orchard_env.service.serving import Address, serve
 
     address = Address(
-        host=launch.host, port=launch.port, certificate=launch.certificate, key=launch.certificate_key
+        host=launch.host,
+        port=launch.port,
+        certificate=launch.certificate,
+        key=launch.certificate_key,
+        client_ca=launch.client_ca,
     )
-    async with assembled(load_provider(launch.provider, **options), settings, keys=launch.keys) as services:
+    async with assembled(load_provider(launch.provider, **options), settings, shared=shared) as services:
         await serve(services, address, ready=lambda url: _tell(launch, url))
 
 
@@ -85,19 +108,24 @@ def _tell(launch: Launch, url: str) -> None:
 
 
 def _check(launch: Launch) -> None:
-    from orchard_env.service.serving import is_loopback
-
     if launch.log_level not in _LEVELS:
         raise ConfigError(f"--log-level {launch.log_level!r}", hint=f"one of {', '.join(_LEVELS)}")
     if (launch.certificate is None) != (launch.certificate_key is None):
         raise ConfigError("--tls-cert and --tls-key go together", hint="give both, or neither")
-    for name in (launch.certificate, launch.certificate_key, launch.keys):
+    if launch.client_ca is not None and launch.certificate is None:
+        raise ConfigError("--tls-client-ca needs TLS", hint="give --tls-cert and --tls-key too")
+    for name in (launch.certificate, launch.certificate_key, launch.client_ca, launch.keys):
         if name is not None and not Path(name).is_file():
             raise ConfigError(f"there is no file {name}", hint="`orchard env keys` makes a file of keys")
-    if launch.keys is None and not is_loopback(launch.host) and not launch.open_to_all:
+
+
+def _check_open(launch: Launch, shared: TeamSettings) -> None:
+    from orchard_env.service.serving import is_loopback
+
+    if not shared.keyed and not is_loopback(launch.host) and not launch.open_to_all:
         raise ConfigError(
             f"{launch.host} can be reached by others, who would run commands here without a key",
-            hint="give --keys FILE, or --host 127.0.0.1, or --no-auth if something else keeps them out",
+            hint="give --keys or --redis, or --host 127.0.0.1, or --no-auth if something else keeps them out",
         )
 
 
@@ -124,13 +152,13 @@ def _read(path: str | None) -> dict[str, Any]:
         told = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(
-            f"{path} cannot be read: {error}", hint="write YAML with `service` and `provider`"
+            f"{path} cannot be read: {error}", hint="write YAML with `service`, `provider` and `team`"
         ) from error
-    odd = set(told) - {"service", "provider"} if isinstance(told, dict) else {"its shape"}
+    odd = set(told) - {"service", "provider", "team"} if isinstance(told, dict) else {"its shape"}
     if odd:
         raise ConfigError(
             f"{path}: {', '.join(sorted(map(str, odd)))} means nothing",
-            hint="it takes `service` and `provider`",
+            hint="it takes `service`, `provider` and `team`",
         )
     return told
 

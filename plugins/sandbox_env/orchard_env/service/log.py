@@ -9,6 +9,8 @@ import traceback
 
 import orjson
 
+from orchard_env.service.redaction import Redacting
+
 ACCESS = logging.getLogger("orchard.service.access")
 """One line a request: never bodies, queries, keys or commands."""
 
@@ -38,8 +40,9 @@ class JsonLines(logging.Formatter):
 def log_to_stderr(level: str = "info") -> None:
     """For the command: nothing else in this package touches logging."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    root = logging.getLogger("orchard")
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
-    root.propagate = False
+    handler.setFormatter(Redacting(JsonLines()))
+    for name in ("orchard", "orchard_env"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(level.upper())
+        logger.propagate = False

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from orchard_core import ConfigError, SandboxUnavailable
 from orchard_env.service.app import build_app
 from orchard_env.service.listener import listening, server
 from orchard_env.service.services import Services
+from orchard_env.service.tls.files import TlsFiles, TlsSettings
+from orchard_env.service.tls.serving import use_tls
 
 _POLL_S = 0.02
 
@@ -27,18 +31,21 @@ class Address:
     """PEM file; with it the service speaks HTTPS."""
     key: str | None = None
     """PEM file of its key."""
+    client_ca: str | None = None
+    """PEM file of who vouches for clients; None: they need no certificate."""
 
 
 async def serve(services: Services, address: Address, *, ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT, then drain. `ready` is told the URL once. Raises ConfigError for an
     address that cannot be had, SandboxUnavailable when the provider can do nothing."""
+    tls = _tls(address)
     sock = _bind(address)
-    running = server(
-        build_app(services),
-        drain_s=services.settings.drain_s,
-        ssl_certfile=address.certificate,
-        ssl_keyfile=address.key,
-    )
+    running = server(build_app(services), drain_s=services.settings.drain_s)
+    if tls is not None:
+        use_tls(running, tls)
+        tls.start()
+    # Tools that rotate logs send it, and it ends whoever does not listen for it.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, tls.reload if tls else _nothing)
     serving = asyncio.ensure_future(running.serve(sockets=[sock]))
     try:
         while not running.started and not serving.done():  # noqa: ASYNC110 - uvicorn has no event for it
@@ -48,11 +55,30 @@ async def serve(services: Services, address: Address, *, ready: Callable[[str], 
         await serving
     finally:
         sock.close()
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
+        if tls is not None:
+            await tls.close()
     if not running.started:
         raise SandboxUnavailable(
             f"the service did not start: the provider {services.fleet.provider.name} cannot work here",
             hint="the log above says why; `orchard plugins` and the provider's page say what it needs",
         )
+
+
+def _tls(address: Address) -> TlsFiles | None:
+    if address.certificate is None or address.key is None:
+        return None
+    return TlsFiles(
+        TlsSettings(
+            certificate=Path(address.certificate),
+            key=Path(address.key),
+            client_ca=None if address.client_ca is None else Path(address.client_ca),
+        )
+    )
+
+
+def _nothing() -> None:
+    """The audit log finds out by itself that its file was moved away."""
 
 
 def _bind(address: Address) -> socket.socket:
