@@ -20,6 +20,7 @@ from orchard_core import (
     SandboxGone,
     SandboxOutOfMemory,
     SandboxSpec,
+    SpecRefused,
     needs_outlet,
     renew_agent,
 )
@@ -35,6 +36,7 @@ from orchard_env.kubernetes.tokens import derive_token
 _PAUSE_S = 0.005
 _PAUSE_MAX_S = 0.05
 _TRY_S = 5.0
+_START_MB = 16
 _ATTACH_S = 15.0
 _RESTART_S = 30.0
 _VERDICT_S = 5.0
@@ -106,10 +108,15 @@ class PodPlace:
         for more in range(config.escalation.times, -1, -1):
             try:
                 return await self._begin()
-            except SandboxOutOfMemory as error:
+            except (SandboxOutOfMemory, SpecRefused) as error:
                 memory = self._memory_mb or self._spec.memory_mb or config.default_memory_mb
-                if not more or memory is None:
-                    raise SandboxCreateFailed(error.message, hint=error.hint) from error
+                if memory is None or not _too_small(error, memory):
+                    raise
+                if not more:
+                    raise SandboxCreateFailed(
+                        f"{memory} MiB do not suffice to begin. {error.message}",
+                        hint="give it more memory_mb, or let the option `escalation` do so",
+                    ) from error
                 await self._again(round(memory * config.escalation.factor))
         raise AssertionError("unreachable")
 
@@ -273,6 +280,14 @@ class PodPlace:
             outlet, self._outlet = self._outlet, None
             with contextlib.suppress(RuntimeError):  # its loop is closed
                 await outlet.close()
+
+
+def _too_small(error: SandboxError, memory_mb: int) -> bool:
+    """Whether the memory is why nothing began: the kernel killed it, or a container could not be set up at all
+    in so little."""
+    if isinstance(error, SandboxOutOfMemory):
+        return True
+    return memory_mb < _START_MB and "StartError" in error.message
 
 
 def _has_address(pod: PodView) -> bool:

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from orchard_core import AdoptingAgentProvider, Capabilities, ConfigError, NetworkMode
 from orchard_env.kubernetes.config import KubernetesConfig
 from orchard_env.kubernetes.places import PodPlaces
+from orchard_env.kubernetes.session import ClusterSession
 
 
 class KubernetesProvider(AdoptingAgentProvider):
@@ -16,11 +17,16 @@ class KubernetesProvider(AdoptingAgentProvider):
         super().__init__(name="kubernetes", capabilities=capabilities_of(config), places=places)
         self._pods = places
 
+    async def session(self) -> ClusterSession:
+        """What all its sandboxes share; connects when nothing has yet. Raises ConfigError,
+        SandboxUnavailable."""
+        return await self._pods.session()
+
     async def reap(self) -> tuple[str, ...]:
         """Sweep the namespace once, and name the sandboxes that were removed. A driver counts as dead only
         after it was seen silent for as long as its lease lasts, so that the first sweep removes nothing.
         Raises SandboxUnavailable."""
-        session = await self._pods.session()
+        session = await self.session()
         return (await session.reaper.sweep()).sandboxes
 
 
