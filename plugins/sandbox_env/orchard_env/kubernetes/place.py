@@ -283,8 +283,8 @@ class PodPlace:
 
 
 def _too_small(error: SandboxError, memory_mb: int) -> bool:
-    """Whether the memory is why nothing began: the kernel killed it, or a container could not be set up at all
-    in so little."""
+    """Whether memory is why nothing began: the kernel killed it, or no container could be set up in so
+    little."""
     if isinstance(error, SandboxOutOfMemory):
         return True
     return memory_mb < _START_MB and "StartError" in error.message

@@ -102,12 +102,16 @@ async def test_a_pod_that_is_deleted_from_outside_is_told_as_such(
 async def test_an_agent_that_ran_out_of_memory_is_told_by_type(
     config: KubernetesConfig, spec: SandboxSpec
 ) -> None:
+    # Files in memory count for the sandbox, and no process that could be killed for them holds them.
+    eater = "dd if=/dev/zero of=/dev/shm/big bs=1M count=63; tail -c 500M /dev/zero | tail; sleep 60"
+
+    async def eat() -> None:
+        for _ in range(20):
+            await sandbox.exec(eater, timeout=30)
+
     async with opened(config) as provider, await provider.create(spec) as sandbox:
-        # Files in memory count for the sandbox, and no process that could be killed for them holds them.
-        eater = "dd if=/dev/zero of=/dev/shm/big bs=1M count=63; tail -c 500M /dev/zero | tail; sleep 60"
         with pytest.raises(SandboxOutOfMemory):
-            for _ in range(20):
-                await sandbox.exec(eater, timeout=30)
+            await eat()
 
 
 async def test_a_strangers_pod_of_the_name_is_left_alone(
