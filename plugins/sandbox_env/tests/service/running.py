@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from orchard_env.service.defaults import NoAudit, NoMeters, OpenAdmission, OpenT
 from orchard_env.service.faults import KeyMissing, KeyRefused
 from orchard_env.service.fleet import Fleet
 from orchard_env.service.listener import listening, server
-from orchard_env.service.seams import Admission, Audit, Meters, Standing, Tenancy, Tenant
+from orchard_env.service.seams import Admission, Audit, Meters, Stands, Tenancy, Tenant
 from orchard_env.service.services import Services
 from orchard_env.service.settings import ServiceSettings
 
@@ -86,11 +86,15 @@ class KnownKeys:
             raise KeyRefused("a wrong key", hint="ask for a good one")
         return self._tenants[key]
 
-    async def allow_create(self, tenant: Tenant, spec: SandboxSpec, standing: list[Standing]) -> None:
+    async def allow_create(self, tenant: Tenant, spec: SandboxSpec, standing: Stands) -> None:
         """See Tenancy."""
 
     async def freed(self, tenant: str, sandbox_id: str) -> None:
         """See Tenancy."""
+
+    def bounds(self, tenant: str) -> Mapping[str, float]:
+        """See Tenancy."""
+        return {}
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from orchard_env.service.fleet import Fleet
 from orchard_env.service.services import Services
 from orchard_env.service.serving import Address, serve
 from orchard_env.service.settings import ServiceSettings
-from standing_agents import standing_provider
+from standing_agents import standing_provider  # type: ignore[import-not-found]
 
 
 def _ready(url: str) -> None:

@@ -135,6 +135,7 @@ def test_a_killed_service_loses_no_job_and_repeats_none(root: Path) -> None:
     assert (root / sandbox / "work" / "runs").read_text() == "ran\nafter\n"
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_service_in_good_order_and_nothing_else(root: Path) -> None:
     with killable(root) as first:
         sandbox = make(first.client)
@@ -145,6 +146,7 @@ def test_sigterm_ends_a_service_in_good_order_and_nothing_else(root: Path) -> No
         assert ended(second.client, job)["stdout"] == "went\n"
 
 
+@pytest.mark.slow
 def test_a_service_killed_while_it_makes_a_sandbox_leaves_one_that_can_be_found_or_none(root: Path) -> None:
     with killable(root) as first:
         first.client.post("/sandboxes", json={"image": "host", "sandbox_id": "half"}).raise_for_status()

@@ -60,7 +60,8 @@ class SandboxBody(Body):
     error: str | None = None
     """Why it failed."""
     labels: dict[str, str] = Field(default_factory=dict)
-    """Its labels; `orchard.dev/image-fallback` says that it runs on another image than the one asked for."""
+    """Its labels; `orchard.dev/image-fallback` says that it runs on another image than the one
+    asked for, `orchard.dev/isolated` false that commands run on the service's machine as they are."""
 
 
 class Deleted(Body):

@@ -16,6 +16,9 @@ OURS = "orchard.dev/"
 """Labels that begin so are not the clients'."""
 _CPU, _MEMORY, _TIMEOUT = OURS + "v1-cpu", OURS + "v1-memory", OURS + "v1-timeout"
 _ASKED, _FALLBACK = OURS + "image-asked", OURS + "image-fallback"
+_ISOLATED = OURS + "isolated"
+_TOLD = frozenset({_ASKED, _FALLBACK, _ISOLATED})
+"""Labels of ours that answers show."""
 
 _UNITS = {"": 1, "k": 1000, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30,
           "Ti": 1 << 40}  # fmt: skip
@@ -28,17 +31,24 @@ def spec_of(asked: CreateSandbox, settings: ServiceSettings, able: Capabilities)
     labels = _labels(asked)
     if image.kind == "host" and asked.image != "host":
         labels |= {_ASKED: asked.image, _FALLBACK: "host"}
+    if not able.isolated:
+        labels[_ISOLATED] = "false"
     return SandboxSpec(
         name=asked.sandbox_id,
         image=image,
         cpu=None if asked.cpu is None else cores(asked.cpu),
         memory_mb=None if asked.memory is None else mebibytes(asked.memory),
-        network=Network(mode=NetworkMode.NONE if asked.block_network else NetworkMode.OPEN),
+        network=Network(mode=NetworkMode.NONE if asked.block_network else _open(able)),
         ttl_s=asked.ttl or settings.ttl_s,
         idle_ttl_s=asked.idle_ttl,
         env=asked.env or {},
         labels=labels,
     )
+
+
+def _open(able: Capabilities) -> NetworkMode:
+    """Any public address; the host's own network where nothing is isolated anyway."""
+    return NetworkMode.OPEN if able.isolated else NetworkMode.HOST
 
 
 def _labels(asked: CreateSandbox) -> dict[str, str]:
@@ -140,7 +150,7 @@ def told(entry: Entry, settings: ServiceSettings) -> dict[str, object]:
 
 
 def _shown(label: str) -> bool:
-    return label in (_FALLBACK, _ASKED) or not label.startswith(OURS)
+    return label in _TOLD or not label.startswith(OURS)
 
 
 def _image_text(image: ImageRef) -> str:

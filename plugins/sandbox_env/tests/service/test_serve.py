@@ -1,0 +1,133 @@
+"""`orchard serve` as its users run it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from .running import GENEROUS_S
+
+ORCHARD = [sys.executable, "-m", "orchard_core.cli.main", "serve"]
+
+
+@contextmanager
+def served(*flags: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    """The command, serving on a free port, and a client of it."""
+    process = subprocess.Popen(
+        [*ORCHARD, "--port", "0", "--json", *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        told = json.loads(process.stdout.readline())
+        with httpx.Client(base_url=told["url"], timeout=GENEROUS_S) as client:
+            yield process, client
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def refused(*flags: str) -> str:
+    """What the command says when it does not start."""
+    done = subprocess.run([*ORCHARD, *flags], capture_output=True, text=True, timeout=GENEROUS_S, check=False)
+    assert done.returncode == 2, done.stderr
+    return done.stderr
+
+
+def lines(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
+    """Its log to the end."""
+    _, log = process.communicate(timeout=GENEROUS_S)
+    return [json.loads(line) for line in log.splitlines()]
+
+
+def test_sigterm_ends_a_service_whose_sandboxes_end_with_it_and_it_says_so() -> None:
+    with served("--provider", "process") as (process, client):
+        made = client.post("/sandboxes", json={"image": "host", "block_network": False})
+        assert made.status_code == 200, made.text
+        sandbox = made.json()["sandbox_id"]
+        job = client.post(f"/sandboxes/{sandbox}/exec", json={"command": "echo $PPID; sleep 3000"}).json()
+        assert client.get(f"/jobs/{job['job_id']}").json()["status"] == "running"
+        process.send_signal(signal.SIGTERM)
+        log = lines(process)
+        assert process.returncode == 0
+    said = [line["message"] for line in log if line["level"] == "warning"]
+    assert any("1 running jobs end" in line for line in said)
+    assert any("1 sandboxes are destroyed" in line for line in said)
+
+
+@pytest.mark.slow
+def test_each_request_is_a_line_of_json_without_its_secrets() -> None:
+    with served("--provider", "process") as (process, client):
+        answer = client.get("/sandboxes/nobody?api_key=query-secret", headers={"X-API-Key": "header-secret"})
+        process.send_signal(signal.SIGINT)
+        log = lines(process)
+    line = next(line for line in log if line.get("path") == "/sandboxes/nobody")
+    assert line["request_id"] == answer.json()["request_id"]
+    assert (line["method"], line["status"], line["tenant"]) == ("GET", 404, "local")
+    assert "secret" not in json.dumps(log)
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (("--host", "0.0.0.0"), "--keys"),
+        (("--provider", "no-such-provider"), "no-such-provider"),
+        (("--keys", "/no/such/file"), "/no/such/file"),
+        (("--tls-cert", __file__), "--tls-key"),
+        (("--log-level", "loud"), "loud"),
+        (("--config", "/no/such/file"), "/no/such/file"),
+        (("--provider-option", "x"), "NAME=VALUE"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_before_anything_starts(flags: tuple[str, ...], says: str) -> None:
+    assert says in refused(*flags)
+
+
+def test_a_setting_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    config = tmp_path / "serve.yaml"
+    config.write_text("service: {no_such_setting: 1}\n")
+    assert "no_such_setting" in refused("--config", str(config))
+
+
+@pytest.mark.slow
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    with served("--provider", "process") as (_, client):
+        told = refused("--provider", "process", "--port", str(client.base_url.port))
+    assert "--port" in told
+
+
+@pytest.mark.slow
+def test_settings_come_from_the_file_and_flags_win(tmp_path: Path) -> None:
+    config = tmp_path / "serve.yaml"
+    config.write_text("service: {namespace: mine, image_fallback: false}\nprovider: {}\n")
+    flags = ("--provider", "process", "--config", str(config), "--image-fallback")
+    with served(*flags) as (_, client):
+        asked = {"image": "python:3.12", "block_network": False}
+        made = client.post("/sandboxes", json=asked).raise_for_status().json()
+    assert (made["namespace"], made["image"]) == ("mine", "python:3.12")
+    assert made["labels"]["orchard.dev/isolated"] == "false"
+    assert made["labels"]["orchard.dev/image-fallback"] == "host"
+
+
+@pytest.mark.slow
+def test_a_killed_service_leaves_nothing_running_that_nobody_could_find(tmp_path: Path) -> None:
+    with served("--provider", "process") as (process, client):
+        made = client.post("/sandboxes", json={"image": "host", "block_network": False}).json()["sandbox_id"]
+        mark = tmp_path / "alive"
+        command = f"while :; do date +%s%N > {mark}; sleep 0.05; done"
+        client.post(f"/sandboxes/{made}/exec", json={"command": command}).raise_for_status()
+        while not mark.exists():
+            pass
+        process.kill()
+        process.wait(GENEROUS_S)
+    before = ""
+    while before != (before := mark.read_text()):
+        subprocess.run(["sleep", "0.5"], check=True)
