@@ -34,7 +34,9 @@ def orchard_sandbox_providers() -> list[Descriptor]:
 
 @hookimpl
 def orchard_commands(app: typer.Typer) -> None:
-    """`orchard serve`."""
+    """`orchard serve` and `orchard env`."""
+    from orchard_env.cli.app import app as env
     from orchard_env.cli.serve import serve
 
     app.command("serve", rich_help_panel="Serve sandboxes")(serve)
+    app.add_typer(env, name="env", rich_help_panel="Serve sandboxes")

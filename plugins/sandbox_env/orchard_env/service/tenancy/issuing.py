@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -80,9 +80,10 @@ async def revoke_key(book: Book, key_id: str) -> KeyRecord:
 
 
 async def set_tenant(
-    book: Book, name: str, *, weight: float | None = None, quota: Quota | None = None
+    book: Book, name: str, *, weight: float | None = None, limits: Mapping[str, float] | None = None
 ) -> TenantRecord:
-    """Set a tenant's weight, its quota, or both; None leaves it. Raises ConfigError for what is no name."""
+    """Set a tenant's weight, limits of its quota by name, or both; what is not named stays as it is. Raises
+    ConfigError for what is no name and for a limit that cannot be."""
 
     def change(access: Access) -> TenantRecord:
         before = next((tenant for tenant in access.tenants if tenant.name == name), None)
@@ -91,13 +92,19 @@ async def set_tenant(
             return TenantRecord(
                 name=name,
                 weight=before.weight if weight is None else weight,
-                quota=before.quota if quota is None else quota,
+                quota=_changed_quota(before.quota, limits or {}),
                 revision=before.revision + 1,
             )
         except ValidationError as error:
             raise _bad_name(name) from error
 
     return await book.change(change)
+
+
+def _changed_quota(quota: Quota | None, limits: Mapping[str, float]) -> Quota | None:
+    if not limits:
+        return quota
+    return Quota.model_validate({**(quota or Quota()).model_dump(), **limits})
 
 
 def find_key(access: Access, key_id: str) -> KeyRecord:
