@@ -19,7 +19,8 @@ async def renew_agent(endpoint: AgentEndpoint, token: str, *, timeout: float = 3
     its root token.
 
     Raises SandboxCreateFailed when the new one does not answer within `timeout` seconds, AgentRefused for a
-    wrong token or an agent that cannot do it, SandboxGone.
+    wrong token of the old one, SandboxError for a new one that is too short or an agent that cannot do it,
+    SandboxGone.
     """
     link = AgentLink(endpoint)
     client = AgentClient(replace(endpoint, token=token))
