@@ -10,12 +10,14 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from orchard_core.errors import RunLocked
 from orchard_core.plugins.manager import installed
 from orchard_core.rollout.events import EventBus
 from orchard_core.rollout.opening import check_images, resolve, select_tasks
 from orchard_core.rollout.parts import RolloutParts
 from orchard_core.rollout.share import FOLDER
 from orchard_core.rollout.starting import RunRequest
+from orchard_core.rollout.store.files import DiskFiles, Lock
 from orchard_core.rollout.store.writer import RunWriter
 from orchard_core.rollout.workers.collector import Collector
 from orchard_core.rollout.workers.contract import WorkerNews, Workforce, WorkOrder
@@ -23,6 +25,8 @@ from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.types.events import RunFinished, RunStarted
 
 _LOOK_S = 0.3
+_LAST_S = 60.0
+"""Workers that have lost their coordinator end by themselves within this time."""
 
 
 async def coordinate(
@@ -47,7 +51,7 @@ async def coordinate(
     bus = EventBus([*installed().observers(), *request.observers])
     stack.push_async_callback(asyncio.to_thread, bus.close)
     collector = Collector(writer, emit=bus.emit)
-    await collector.collect(_parts(writer.root))
+    await _settle_earlier(collector, writer.root)
     planned = max(len(writer.state.planned), len(tasks) * request.attempts)
     before = len(writer.state.finished)
     bus.emit(RunStarted(run=str(writer.root), planned=planned, finished=before, at=time.time()))
@@ -64,6 +68,29 @@ async def coordinate(
         )  # fmt: skip
     if not request.stop.requested:
         await asyncio.to_thread(shutil.rmtree, writer.root / FOLDER, ignore_errors=True)
+
+
+async def _settle_earlier(collector: Collector, root: Path) -> None:
+    """Take over what workers of an earlier start have left, once they have ended. Raises RunLocked."""
+    for part in _parts(root):
+        lock = await _ended(part)
+        try:
+            await collector.collect([part])
+            await asyncio.to_thread(shutil.rmtree, part)
+        finally:
+            lock.release()
+
+
+async def _ended(part: Path) -> Lock:
+    """The lock of its directory, when no worker writes it any more. Raises RunLocked."""
+    files, end = DiskFiles(), time.monotonic() + _LAST_S
+    while True:
+        try:
+            return files.lock(part / "lock")
+        except RunLocked:
+            if time.monotonic() > end:
+                raise
+        await asyncio.sleep(_LOOK_S)
 
 
 def _parts(root: Path) -> list[Path]:
