@@ -20,6 +20,8 @@ type Config struct {
 	Workdir    string
 	Spool      string
 	Cgroup     string
+	Baseline   string
+	Own        []string
 	IgnoreTerm bool
 	Account    *Account
 	ReadyFd    int
@@ -43,6 +45,8 @@ func parseConfig(args []string) (*Config, error) {
 	flags.StringVar(&c.Workdir, "workdir", "/", "working directory of commands that name none")
 	flags.StringVar(&c.Spool, "spool", "", "directory for output; the first writable of the usual ones by default")
 	flags.StringVar(&c.Cgroup, "cgroup", "", "delegated cgroup v2 directory; commands get a cgroup each below it")
+	flags.StringVar(&c.Baseline, "baseline", "", "file for the list of what there is before anything is served")
+	flags.Var((*listFlag)(&c.Own), "own-mount", "a mount whose files are the sandbox's own; may be repeated")
 	flags.BoolVar(&c.IgnoreTerm, "ignore-term", false, "leave SIGTERM unanswered: only /v1/shutdown ends the agent")
 	dropTo := flags.String("drop-to", "", "user that commands run as and files belong to: name, uid or uid:gid")
 	flags.IntVar(&c.ReadyFd, "ready-fd", -1, "inherited file descriptor that gets a line when the agent serves")

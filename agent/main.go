@@ -76,6 +76,11 @@ func serve(config *Config) error {
 	}
 	server.renew = func(token []byte) { renewed <- token }
 	clear(config.token)
+	baseline, err := openBaseline(config.Baseline, newTerritory(config, nil))
+	if err != nil {
+		return err
+	}
+	server.baseline = baseline
 	watchSignals(config, server.stop)
 	httpServer := server.httpServer()
 	failed := make(chan error, len(config.Listen))

@@ -20,6 +20,7 @@ type Server struct {
 	config   *Config
 	auth     *Auth
 	runs     *Runs
+	baseline *Baseline // nil without --baseline
 	started  time.Time
 	requests atomic.Int64
 	open     atomic.Int64
@@ -59,6 +60,8 @@ func (s *Server) routes() http.Handler {
 		{"POST /v1/files/move", scopeWork, s.asUser(s.fileMove)},
 		{"GET /v1/tree", scopeWork, s.asUser(s.treeRead)},
 		{"PUT /v1/tree", scopeWork, s.asUser(s.treeWrite)},
+		{"GET /v1/changes", scopeRoot, s.changesRead},
+		{"PUT /v1/changes", scopeRoot, s.changesApply},
 		{"GET /v1/forward/{port}", scopeRoot, s.forward},
 		{"POST /v1/tunnel", scopeRoot, s.tunnel},
 		{"POST /v1/tokens", scopeRoot, s.tokenMint},

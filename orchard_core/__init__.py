@@ -106,6 +106,7 @@ _MODULES = {
     "orchard_core.rollout.settings": ("PhaseLimits", "RolloutSettings"),
     "orchard_core.rollout.stop": ("Stop",),
     "orchard_core.rollout.store.run": ("Run", "open_run"),
+    "orchard_core.sandbox.agent.changes": ("ChangesApplied",),
     "orchard_core.sandbox.agent.client": ("AgentClient",),
     "orchard_core.sandbox.agent.faults": ("agent_error",),
     "orchard_core.sandbox.agent.link": ("AgentLink",),

@@ -164,6 +164,7 @@ from orchard_core.rollout.stop import Stop as Stop
 from orchard_core.rollout.store.run import Run as Run
 from orchard_core.rollout.store.run import open_run as open_run
 from orchard_core.sandbox.agent.binary import agent_binary as agent_binary
+from orchard_core.sandbox.agent.changes import ChangesApplied as ChangesApplied
 from orchard_core.sandbox.agent.client import AgentClient as AgentClient
 from orchard_core.sandbox.agent.faults import agent_error as agent_error
 from orchard_core.sandbox.agent.link import AgentLink as AgentLink

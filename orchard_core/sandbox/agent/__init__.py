@@ -2,6 +2,7 @@
 
 from orchard_core.sandbox.agent.address import AgentAddress
 from orchard_core.sandbox.agent.binary import agent_binary
+from orchard_core.sandbox.agent.changes import AgentChanges, ChangesApplied
 from orchard_core.sandbox.agent.client import AgentClient, new_run_id
 from orchard_core.sandbox.agent.files import AgentFiles
 from orchard_core.sandbox.agent.forward import Forward
@@ -16,6 +17,7 @@ from orchard_core.sandbox.agent.unpack import Links, unpack
 
 __all__ = [
     "AgentAddress",
+    "AgentChanges",
     "AgentClient",
     "AgentFiles",
     "AgentHealth",
@@ -24,6 +26,7 @@ __all__ = [
     "AgentRuns",
     "AgentTerminal",
     "AgentTrees",
+    "ChangesApplied",
     "Forward",
     "Links",
     "RunOutput",

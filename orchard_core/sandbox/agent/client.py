@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from orchard_core.errors import AgentRefused, SandboxError
 from orchard_core.sandbox.agent import spec
+from orchard_core.sandbox.agent.changes import AgentChanges
 from orchard_core.sandbox.agent.files import AgentFiles
 from orchard_core.sandbox.agent.forward import Forward
 from orchard_core.sandbox.agent.health import AgentHealth, AgentMetrics
@@ -31,7 +32,7 @@ _CLEAN_UP_S = 8.0
 _READY_PAUSE_S = 0.002
 
 
-class AgentClient(AgentFiles, AgentTrees, AgentRuns):
+class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
     """One agent. Calls may run at the same time; each method raises SandboxGone, SandboxConnectionLost and
     AgentRefused besides what it says."""
 

@@ -33,7 +33,7 @@ _FOR_ALL = ("/v1/exec", "/v1/files", "/v1/tree")
 """What every token may use; a refusal there has to do with the command or the file."""
 
 Query = Mapping[str, object]
-"""Text, numbers, or None for what is left out."""
+"""Text, numbers, None for what is left out, or a tuple of these for what is repeated."""
 
 
 class AgentLink:
@@ -269,7 +269,12 @@ class _Room:
 def query_string(query: Query | None) -> str:
     """`?name=value...`; text becomes the bytes it stands for (surrogateescape), None is left out. Raises
     FileError for what stands for none."""
-    given = [(name, str(value)) for name, value in (query or {}).items() if value is not None]
+    given = [
+        (name, str(one))
+        for name, value in (query or {}).items()
+        for one in (value if isinstance(value, tuple) else (value,))
+        if one is not None
+    ]
     try:
         pairs = [f"{name}={quote_from_bytes(os.fsencode(text))}" for name, text in given]
     except UnicodeEncodeError as error:
