@@ -58,7 +58,7 @@ class RemoteService:
     async def view(self) -> ServiceView:
         """What it can do. Raises SandboxUnavailable for what is no service of ours."""
         try:
-            said = await self._http.json("GET", "/v2/capabilities", repeat=True)
+            said = await self._http.json("GET", "/v2/capabilities")
         except (NoSuchCall, SandboxGone) as error:
             raise SandboxUnavailable(
                 f"{self.url} has no /v2: it is no Orchard Env service, or an old one",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from orchard_core import (
     AgentClient,
+    AgentEndpoint,
     AgentProcesses,
     AgentProvider,
     Capabilities,
@@ -104,6 +105,18 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.write_eof()
 
 
+class _Told(AgentClient):
+    """The service's own client, which needs no port, and tells others of one."""
+
+    def __init__(self, endpoint: AgentEndpoint, port: int) -> None:
+        super().__init__(endpoint)
+        self._outside = replace(endpoint, url=f"http://127.0.0.1:{port}")
+
+    @property
+    def endpoint(self) -> AgentEndpoint:
+        return self._outside
+
+
 class _Places:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -129,11 +142,10 @@ class _Place:
         return self._inner.workdir
 
     async def restart(self) -> AgentClient:
-        client = await self._inner.restart()
-        endpoint = client.endpoint
-        await client.close()
-        port = await self._ports.open(endpoint.url.removeprefix("unix:"))
-        return AgentClient(replace(endpoint, url=f"http://127.0.0.1:{port}"))
+        inner = await self._inner.restart()
+        endpoint = inner.endpoint
+        await inner.close()
+        return _Told(endpoint, await self._ports.open(endpoint.url.removeprefix("unix:")))
 
     async def destroy(self) -> None:
         await self._inner.destroy()
