@@ -160,9 +160,10 @@ def python_rootfs(path: Path) -> Path | None:
     library = Path("/usr/lib") / program.name
     if not program.is_file() or not library.is_dir():
         return None
-    needed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
-    shared = [word for line in needed.splitlines() for word in line.split() if word.startswith("/")]
-    for each in (str(program), *shared):
+    built = sorted(library.glob("lib-dynload/*.so"))
+    needed = subprocess.run(["ldd", program, *built], capture_output=True, text=True, check=False).stdout
+    words = {word for line in needed.splitlines() for word in line.split() if word.startswith("/")}
+    for each in sorted({str(program), *words} - {f"{path}:" for path in (program, *built)}):
         target = path / each.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(each, target)
