@@ -68,9 +68,9 @@ func parseInjection(args []string, errs io.Writer) (*Injection, error) {
 			given++
 		}
 	}
-	if flags.NArg() > 0 || i.To == "" || (given != 0 && given != 4) {
-		return nil, errors.New("--to is needed; --seed-file, --sandbox-id, --pod-uid and --token-file go together, each " +
-			"with a value; no further arguments are taken")
+	if flags.NArg() > 0 || (i.To == "" && given == 0) || (given != 0 && given != 4) {
+		return nil, errors.New("--to or a token is needed; --seed-file, --sandbox-id, --pod-uid and --token-file go " +
+			"together, each with a value; no further arguments are taken")
 	}
 	return i, nil
 }
@@ -104,6 +104,9 @@ func (i *Injection) placeToken(token string) error {
 }
 
 func (i *Injection) copyAgent() error {
+	if i.To == "" { // an image volume shows the agent
+		return nil
+	}
 	own, err := os.Open("/proc/self/exe")
 	if err != nil {
 		if own, err = os.Open(os.Args[0]); err != nil { // without /proc

@@ -8,7 +8,7 @@ out=${1:?usage: tools/injector.sh OUT.tar [ARCH]}
 agent=$(.venv/bin/python -c '
 import sys, pathlib, hatch_build
 architecture = sys.argv[1] if len(sys.argv) > 1 else hatch_build.host_architecture()
-print(hatch_build.build_agent(pathlib.Path("."), (architecture,))[0])' ${2:+"$2"})
+print(hatch_build.build_agent(pathlib.Path.cwd(), (architecture,))[0])' ${2:+"$2"})
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 install -m 0555 "$agent" "$root/orchard-agent"

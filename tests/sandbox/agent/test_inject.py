@@ -144,7 +144,7 @@ def test_an_agent_that_cannot_spend_its_token_refuses_to_serve(binary: Path, sha
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ([], "--to is needed"),
+        ([], "--to or a token is needed"),
         (["--to", "SHARE", "--sandbox-id", "box"], "go together"),
         (
             ["--to", "SHARE", "--sandbox-id", "", "--pod-uid", "u", "--seed-file", "s", "--token-file", "t"],

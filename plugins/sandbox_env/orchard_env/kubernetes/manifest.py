@@ -141,7 +141,8 @@ def _injector(sandbox_id: str, config: KubernetesConfig) -> Manifest:
         "imagePullPolicy": config.pull_policy,
         "command": ["/orchard-agent", "inject"],
         "args": [
-            *("--to", f"{_SHARED}/bin", "--sandbox-id", sandbox_id, "--pod-uid", "$(POD_UID)"),
+            *(("--to", f"{_SHARED}/bin") if config.injection == "copy" else ()),
+            *("--sandbox-id", sandbox_id, "--pod-uid", "$(POD_UID)"),
             *("--seed-file", f"{_SEED_AT}/{SEED_KEY}", "--token-file", _TOKEN),
         ],
         "env": [{"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}],

@@ -46,6 +46,7 @@ def capabilities_of(config: KubernetesConfig) -> Capabilities:
     return Capabilities(
         images=frozenset({"oci"}),
         networks=frozenset({NetworkMode.NONE, NetworkMode.ALLOW_LIST, NetworkMode.OPEN}),
+        pty=True,
         gpu=config.gpus > 0,
         limits={"cpu": "kubelet", "memory": "kubelet"},
     )

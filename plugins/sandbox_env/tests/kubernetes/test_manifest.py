@@ -224,6 +224,7 @@ def test_an_image_volume_shows_the_agent() -> None:
     volume = next(one for one in made["spec"]["volumes"] if one["name"] == "orchard-agent")
     assert volume["image"]["reference"] == "registry/injector:9"
     assert main_container(made)["command"][0] == "/.orchard-agent/orchard-agent"
+    assert "--to" not in made["spec"]["initContainers"][0]["args"], "it need not be copied"
 
 
 def test_labels_of_the_operator_must_be_labels() -> None:

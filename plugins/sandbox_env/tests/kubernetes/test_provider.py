@@ -114,6 +114,20 @@ async def test_an_agent_that_ran_out_of_memory_is_told_by_type(
             await eat()
 
 
+@pytest.mark.parametrize(("user", "uid"), [("1000:2000", b"1000\n2000\n"), ("nobody", b"65534\n65534\n")])
+async def test_commands_run_as_the_user_asked_for(
+    config: KubernetesConfig, spec: SandboxSpec, user: str, uid: bytes
+) -> None:
+    async with (
+        opened(config) as provider,
+        await provider.create(spec.model_copy(update={"user": user})) as sandbox,
+    ):
+        assert (await sandbox.exec("id -u; id -g")).stdout == uid
+        assert (await sandbox.exec("touch file && pwd")).stdout == b"/workspace\n"
+        assert not (await sandbox.exec("kill -9 1; cat /proc/1/environ /proc/1/mem")).stdout
+        assert await sandbox.alive()
+
+
 async def test_a_strangers_pod_of_the_name_is_left_alone(
     config: KubernetesConfig, spec: SandboxSpec, kubectl: Kubectl, namespace: str, pod_of: PodOf
 ) -> None:
