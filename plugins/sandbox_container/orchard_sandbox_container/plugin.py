@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from orchard_core import Descriptor, hookimpl
+
+if TYPE_CHECKING:
+    import typer
 
 
 @hookimpl
@@ -16,3 +21,11 @@ def orchard_sandbox_providers() -> list[Descriptor]:
             config="orchard_sandbox_container.config:ContainerConfig",
         )
     ]
+
+
+@hookimpl
+def orchard_commands(app: typer.Typer) -> None:
+    """`orchard containers`."""
+    from orchard_sandbox_container.cli import app as containers
+
+    app.add_typer(containers, name="containers", rich_help_panel="Look at what is there")
