@@ -1,7 +1,8 @@
 #!/bin/sh
-# Gets what some tests need and pip cannot bring, where this machine lets it: Chromium, curl, jq, Node.js and a Redis server from
-# the system's packages (as root, with apt), and a Python 3.12 by uv. It never fails: a test whose need is not met is
-# skipped, and says how to get it. What is here already is not touched, so that a second run does nothing.
+# Gets what some tests need and pip cannot bring, where this machine lets it: Chromium, curl, jq, Node.js, a Redis server,
+# Podman with runc and a static busybox from the system's packages (as root, with apt), and a Python 3.12 by uv. It never
+# fails: a test whose need is not met is skipped, and says how to get it. What is here already is not touched, so that a
+# second run does nothing.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -19,6 +20,10 @@ has curl || packages="$packages curl"
 has jq || packages="$packages jq"
 has node || packages="$packages nodejs"
 has npm || packages="$packages npm"
+for tool in podman runc; do
+    has "$tool" || [ -x "/usr/sbin/$tool" ] || packages="$packages $tool"
+done
+has busybox || packages="$packages busybox-static"
 has redis-server || packages="$packages redis-server"
 
 install() {
