@@ -49,6 +49,7 @@ type Stream struct {
 type Status struct {
 	ID       string   `json:"id"`
 	Lane     string   `json:"lane,omitempty"`
+	Note     string   `json:"note,omitempty"`
 	PID      int      `json:"pid"`
 	State    string   `json:"state"` // queued, running, exited, or failed: it could not be started when its turn came
 	ExitCode *int     `json:"exit_code"`
@@ -299,7 +300,7 @@ func (r *Run) Status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := Status{
-		ID: r.spec.ID, Lane: r.spec.Lane, State: "queued", TimedOut: r.timedOut, Timeout: r.spec.Timeout,
+		ID: r.spec.ID, Lane: r.spec.Lane, Note: r.spec.Note, State: "queued", TimedOut: r.timedOut, Timeout: r.spec.Timeout,
 		Created: epoch(r.created), Stdout: r.stdout.stream(), Stderr: r.stderr.stream(), Error: r.failure,
 	}
 	until := time.Now()

@@ -14,6 +14,7 @@ const (
 	specMax        = 16 << 20
 	outputDefault  = 16 << 20
 	outputMax      = 1 << 30
+	noteMax        = 8 << 10
 	maxTimeout     = 9e9 // seconds, almost three centuries: what a time.Duration can hold
 )
 
@@ -32,6 +33,7 @@ type ExecSpec struct {
 	Terminal *TerminalSize `json:"pty,omitempty"`     // input and outputs are one terminal of this size
 	Output   int64         `json:"output_limit,omitempty"`
 	Lane     string        `json:"lane,omitempty"` // runs of one lane come one after the other
+	Note     string        `json:"note,omitempty"` // told again with the run: what whoever started it wants to know later
 
 	input  []byte
 	digest [sha256.Size]byte
@@ -71,6 +73,8 @@ func (s *ExecSpec) finish(body io.Reader) (err error) {
 		return badRequest("what is typed at a terminal is streamed, not inline")
 	case len(s.Lane) > 128:
 		return badRequest("lane must have at most 128 characters")
+	case len(s.Note) > noteMax:
+		return badRequest("note must have at most %d bytes", noteMax)
 	case (len(s.Argv) > 0) == (s.Script != nil):
 		return badRequest("exactly one of argv and script must be given")
 	case s.Timeout < 0:

@@ -192,11 +192,13 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
         output_limit: int | None = None,
         run_id: str | None = None,
         lane: str | None = None,
+        note: str | None = None,
         wait_s: float = 0.0,
     ) -> RunTold:
         """Start a command and tell how it stands after at most `wait_s` seconds (60 at most). It is left to
         itself: cancelling this call does not end it. Its input is /dev/null, or the bytes of `stdin` (1 MiB
-        at most), or what its process is fed later. Raises as `exec`."""
+        at most), or what its process is fed later. `note`, of 8 KiB at most, is told again with the run, to
+        whoever asks. Raises as `exec`."""
         body = spec.frame(
             run_id or new_run_id(),
             command,
@@ -207,6 +209,7 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
             stdin="stream" if stdin == "stream" else "inline" if stdin else "",
             output_limit=output_limit,
             lane=lane,
+            note=note,
             inline=b"" if stdin == "stream" else stdin,
         )
         return told(*await self._post(body, wait_s, ANSWER_MAX + 2 * (output_limit or 0)))

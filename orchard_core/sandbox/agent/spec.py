@@ -46,6 +46,7 @@ def frame(
     stdin: str,
     output_limit: int | None,
     lane: str | None = None,
+    note: str | None = None,
     pty: PtySize | None = None,
     inline: bytes = b"",
 ) -> bytes:
@@ -61,7 +62,7 @@ def frame(
         spec["env"] = [[byte_string(name), byte_string(value)] for name, value in env.items()]
     if timeout is not None:
         spec["timeout"] = _limit(timeout)
-    given = {"user": user, "stdin": stdin, "output_limit": output_limit, "lane": lane}
+    given = {"user": user, "stdin": stdin, "output_limit": output_limit, "lane": lane, "note": note}
     if pty is not None:
         spec["pty"] = {"rows": pty.rows, "cols": pty.cols}
     spec |= {name: value for name, value in given.items() if value}

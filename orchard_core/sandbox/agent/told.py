@@ -21,6 +21,8 @@ class RunTold:
     """`queued`: it waits for its turn in its lane; `failed`: it could not be started when that came."""
     lane: str = ""
     """Its lane; empty: none."""
+    note: str = ""
+    """What whoever started it has noted with it."""
     created: float | None
     """When it was asked for."""
     started: float | None
@@ -47,6 +49,7 @@ def told(status: dict[str, Any], output: bytes) -> RunTold:
         id=status["id"],
         state=state,
         lane=status.get("lane", ""),
+        note=status.get("note", ""),
         created=status.get("created") or started,
         started=started,
         ended=status.get("ended"),

@@ -22,7 +22,7 @@ class Job:
     tenant: str
     """Whose it is."""
     command: str | Sequence[str] | None
-    """As the client wrote it; None when this process does not know."""
+    """As the client wrote it; None when it was too long for the sandbox to keep."""
     told: RunTold
     """How it stands, by its agent."""
 

@@ -12,6 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import orjson
+
 from orchard_core import AgentClient, ExecError, ExecForgotten, ExecResult, RunTold, SandboxError
 from orchard_env.service.ended import EndedJobs
 from orchard_env.service.entry import Entry
@@ -22,6 +24,8 @@ from orchard_env.service.seams import Admission, Meters, Tenant, Work
 
 _RUN = re.compile(r"[A-Za-z0-9_-]{1,100}")
 """What the id of a run looks like."""
+
+_NOTE_MAX = 8 << 10
 
 LANE = "v1"
 """The lane in which one sandbox's jobs take turns."""
@@ -81,6 +85,7 @@ class Jobs:
             output_limit=self._output_limit,
             run_id=order.run_id,
             lane=LANE,
+            note=_noted(order.note),
             wait_s=wait_s,
         )
 
@@ -90,7 +95,7 @@ class Jobs:
 
     def _job(self, entry: Entry, told: RunTold, note: str | Sequence[str] | None) -> Job:
         job_id = f"{entry.id}.{told.id}"
-        known = note if note is not None else self._ended.note(job_id)
+        known = note if note is not None else _read(told.note)
         job = Job(id=job_id, sandbox_id=entry.id, tenant=entry.tenant, command=known, told=told)
         if self._ended.keep(job) and told.result is not None:
             self._meters.executed(entry.tenant, _outcome(told.result), told.result.duration_s)
@@ -140,6 +145,20 @@ class Jobs:
                     return int((await client.health()).running)
         except (SandboxError, TimeoutError):
             return 0
+
+
+def _noted(command: str | Sequence[str]) -> str | None:
+    """The command as the sandbox keeps it for later; None where it is too long for that."""
+    text = orjson.dumps(command if isinstance(command, str) else list(command)).decode()
+    return text if len(text.encode()) <= _NOTE_MAX else None
+
+
+def _read(note: str) -> str | list[str] | None:
+    try:
+        found = orjson.loads(note) if note else None
+    except ValueError:
+        return None  # another program's note
+    return found if isinstance(found, str | list) else None
 
 
 def _outcome(result: ExecResult) -> str:

@@ -98,7 +98,8 @@ def test_a_service_that_is_told_to_end_leaves_everything_to_the_next(root: Path)
         job = start(client, sandbox, WAIT)
     with replica(root) as second, second.client() as client:
         assert client.get(f"/sandboxes/{sandbox}").json() == before
-        assert client.get(f"/jobs/{job}").json()["status"] == "running"
+        told = client.get(f"/jobs/{job}").json()
+        assert (told["status"], told["command"]) == ("running", WAIT)
         let_go(root, sandbox)
         assert ended(client, job)["stdout"] == "went\n"
 

@@ -109,7 +109,7 @@ class JobBody(Body):
     sandbox_id: str | None = None
     """Where it runs."""
     command: str | list[str] | None = None
-    """As sent; null when the process that answers did not see it."""
+    """As sent; null for one of more than 8 KiB that was asked for elsewhere or later."""
     status: Literal["queued", "running", "succeeded", "failed"]
     """How it stands."""
     stdout: str | None = None
