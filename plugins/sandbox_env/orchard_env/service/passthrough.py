@@ -16,7 +16,9 @@ from orchard_env.service.faults import RequestInvalid, ServiceFault
 from orchard_env.service.http import caller
 from orchard_env.service.passthrough_calls import find_call, methods_at
 from orchard_env.service.reach import reach
+from orchard_env.service.seams import Work
 from orchard_env.service.services import Services
+from orchard_env.service.turns import held_briefly
 
 TARGET_MAX = 32 * 1024
 """Bytes of path and query."""
@@ -39,6 +41,7 @@ class PassThrough:
         entry = await reach(self._services, request, call.scope)
         target = target_of(path, scope["query_string"])
         turn = self._services.admission.enter(caller(request, call.scope), call.work)
+        turn = turn if call.work is Work.TRANSFER else held_briefly(turn)
         async with turn, entry.lent() as client:
             await carry(client, Carried(call=call, target=target), scope, receive, send)
 

@@ -74,6 +74,7 @@ CALLS: tuple[AgentCall, ...] = (
     _call("POST", f"{_RUN}/stdin", _USE, _LIGHT, patience_s=_DAY_S, repeat=True),
     _call("POST", f"{_RUN}/signal", _USE, _LIGHT, patience_s=_QUICK_S),
     _call("POST", f"{_RUN}/resize", _USE, _LIGHT, patience_s=_QUICK_S, repeat=True),
+    _call("POST", f"{_RUN}/hangup", _USE, _LIGHT, repeat=True),
     _call("GET", "/v1/files", _READ, repeat=True),
     _call("PUT", "/v1/files", _USE, repeat=True),
     _call("DELETE", "/v1/files", _USE, patience_s=_SLOW_S),

@@ -21,6 +21,7 @@ from orchard_env.service.problems import problem
 from orchard_env.service.pump import PIECE, Pump
 from orchard_env.service.reach import reach
 from orchard_env.service.services import Services
+from orchard_env.service.turns import held_briefly
 
 _REFUSED = 1008
 
@@ -47,7 +48,7 @@ async def serve_upgrade(services: Services, socket: WebSocket, path: str, query:
         if call is None:
             raise _no_such_upgrade(path)
         entry = await reach(services, socket, call.scope)
-        turn = services.admission.enter(caller(socket, call.scope), call.work)
+        turn = held_briefly(services.admission.enter(caller(socket, call.scope), call.work))
         async with turn, entry.lent() as client:
             await _carried(client, call, target_of(path, without_key(query)), socket)
     except OrchardError as error:

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import WebSocketRoute
 
 from orchard_env.service.document import takes_body
 from orchard_env.service.jobs import Jobs
@@ -18,6 +19,7 @@ from orchard_env.service.services import Services
 from orchard_env.service.v1 import models
 from orchard_env.service.v1.files import FileRoutes
 from orchard_env.service.v1.jobs import JobRoutes
+from orchard_env.service.v1.pty import PtySocket
 from orchard_env.service.v1.sandboxes import SandboxRoutes
 from orchard_env.service.v1.service import ServiceRoutes
 
@@ -85,6 +87,7 @@ def add_v1(app: FastAPI, services: Services, jobs: Jobs) -> None:
     for call in (*_service(ServiceRoutes(services)), *_sandboxes(SandboxRoutes(services)),
                  *_jobs(JobRoutes(services, jobs)), *_files(FileRoutes(services))):  # fmt: skip
         add_call(app, call, "v1")
+    app.router.routes.append(WebSocketRoute("/sandboxes/{sandbox_id}/exec/pty", PtySocket(services).serve))
 
 
 def _service(routes: ServiceRoutes) -> tuple[Call, ...]:

@@ -2,7 +2,7 @@
 
 The first frame of the client starts or attaches: an ExecRequest, or `{"attach": ID, "since": "OUT-ERR"}`.
 Later ones are `{"stdin": TEXT}` in the encoding asked for, `{"eof": true}` and `{"signal": 15}`. The
-service sends the events of `exec/stream`, one JSON object a frame, with `event` and `id`; the last is
+service sends the events of `exec/stream`, one JSON object a frame, with `event` and `since`; the last is
 `exit` or `error`."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Attach(Record):
     attach: ExecId
     """The command's id."""
     since: str = ""
-    """`id` of the last event that was read."""
+    """`since` of the last event that was read."""
     encoding: Encoding = "utf-8"
     """Of output and input."""
 

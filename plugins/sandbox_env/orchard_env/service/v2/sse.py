@@ -122,4 +122,4 @@ def line(event: ExecEvent) -> bytes:
 
 def said(event: ExecEvent) -> bytes:
     """As one JSON object, for a WebSocket."""
-    return orjson.dumps({"event": event.kind, "id": event.id, **orjson.loads(event.data)})
+    return orjson.dumps({**orjson.loads(event.data), "event": event.kind, "since": event.id})
