@@ -251,7 +251,18 @@ async def test_figures_are_told(agent: AgentClient) -> None:
 def test_addresses_are_read_or_refused() -> None:
     for url in ("unix:/a/b", "http://127.0.0.1:80", "http://[::1]:8080"):
         assert AgentAddress.parse(url).url == url
-    for url in ("unix:relative", "https://x:1", "http://x", "ftp://x:1", ""):
+    for url in ("http://x:80/a/b", "https://x:443/v2/sandboxes/s/agent"):
+        assert AgentAddress.parse(url).url == url
+    assert AgentAddress.parse("https://x/a").port == 443
+    for url in (
+        "unix:relative",
+        "https://x:1",
+        "http://x",
+        "ftp://x:1",
+        "http://key@x:1",
+        "http://x/a?b=c",
+        "",
+    ):
         with pytest.raises(ConfigError):
             AgentAddress.parse(url)
 

@@ -51,14 +51,13 @@ class ServiceAddress:
         return context
 
 
-def address_of(base_url: str | None, api_key: str | None) -> ServiceAddress:
-    """What was given, or what SANDBOX_BASE_URL and SANDBOX_API_KEY say, or this machine. Raises
-    ConfigError."""
+def address_of(base_url: str | None, api_key: str | None, ca_file: str | None = None) -> ServiceAddress:
+    """What was given, or what SANDBOX_BASE_URL, SANDBOX_API_KEY and SANDBOX_CA_FILE say, or this machine.
+    Raises ConfigError."""
     url = base_url or os.environ.get("SANDBOX_BASE_URL") or DEFAULT_URL
     key = api_key or os.environ.get("SANDBOX_API_KEY") or ""
-    return ServiceAddress(
-        url=url.rstrip("/"), api_key=key.strip(), ca_file=os.environ.get("SANDBOX_CA_FILE", "")
-    )
+    trusted = ca_file or os.environ.get("SANDBOX_CA_FILE") or ""
+    return ServiceAddress(url=url.rstrip("/"), api_key=key.strip(), ca_file=trusted)
 
 
 def prefix_of(prefix: str | None) -> str:

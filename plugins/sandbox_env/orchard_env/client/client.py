@@ -45,11 +45,13 @@ class AsyncSandboxClient:
         auto_cleanup: bool = True,
         api_key: str | None = None,
         prefix: str | None = None,
+        ca_file: str | None = None,
     ) -> None:
-        """Without `base_url`, `api_key` or `prefix` the environment's SANDBOX_BASE_URL, SANDBOX_API_KEY and
-        SANDBOX_PREFIX count. `timeout` bounds each request, seconds. With `auto_cleanup` what it created is
+        """Without `base_url`, `api_key`, `prefix` or `ca_file` (PEM; authorities that https trusts besides
+        the system's) the environment's SANDBOX_BASE_URL, SANDBOX_API_KEY, SANDBOX_PREFIX and SANDBOX_CA_FILE
+        count. `timeout` bounds each request, seconds. With `auto_cleanup` what it created is
         deleted when it is closed, collected, or the process ends. Raises ConfigError."""
-        address = address_of(base_url, api_key)
+        address = address_of(base_url, api_key, ca_file)
         self.base_url = address.url
         """Where the service is."""
         self.timeout = timeout

@@ -25,9 +25,10 @@ class SandboxClient:
         auto_cleanup: bool = True,
         api_key: str | None = None,
         prefix: str | None = None,
+        ca_file: str | None = None,
     ) -> None:
         """See AsyncSandboxClient."""
-        self._made = (base_url, timeout, auto_cleanup, api_key, prefix)
+        self._made = (base_url, timeout, auto_cleanup, api_key, prefix, ca_file)
         self._pid = os.getpid()
         self._client = AsyncSandboxClient(*self._made)
 

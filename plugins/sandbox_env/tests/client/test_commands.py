@@ -15,7 +15,9 @@ def test_a_command_that_works_is_a_result(sandbox: SandboxInstance) -> None:
     result = sandbox.exec("echo out; echo err >&2")
     assert isinstance(result, JobResult)
     assert (result.stdout, result.stderr, result.exit_code) == ("out\n", "err\n", 0)
-    assert result.succeeded and result.is_complete and not result.failed
+    assert result.succeeded
+    assert result.is_complete
+    assert not result.failed
     assert result.sandbox_id == sandbox.sandbox_id
 
 

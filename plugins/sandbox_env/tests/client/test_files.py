@@ -15,7 +15,8 @@ from orchard_core import FileMissing, OrchardError
 def test_bytes_go_in_and_come_out_exactly(sandbox: SandboxInstance) -> None:
     data = bytes(range(256)) * 100
     written = sandbox.upload_content(data, "/workspace/bytes")
-    assert written["success"] and written["size"] == len(data)
+    assert written["success"]
+    assert written["size"] == len(data)
     assert sandbox.download_content("/workspace/bytes") == data
 
 

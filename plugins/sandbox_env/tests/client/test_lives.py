@@ -94,7 +94,8 @@ def test_the_end_of_a_program_deletes(service: Running, client: SandboxClient, t
     running = program(service, text, tmp_path)
     sandbox_id = line_of(running)
     assert running.wait(GENEROUS_S) == 3
-    assert sandbox_id and not stands(client, sandbox_id)
+    assert sandbox_id
+    assert not stands(client, sandbox_id)
 
 
 def test_ctrl_c_in_a_command_leaves_nothing(service: Running, client: SandboxClient, tmp_path: Path) -> None:

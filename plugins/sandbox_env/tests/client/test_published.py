@@ -21,7 +21,7 @@ with SandboxClient(timeout=60) as client:
     with client.create_sandbox(image="host", block_network=True, cpu="1", memory="512Mi") as sandbox:
         assert isinstance(sandbox, SandboxInstance)
         sandbox.start_heartbeat(interval=30)
-        result = sandbox.exec("cat <<E\\n$GREETING\\nE", env={"GREETING": "hello"}, timeout=30, login_shell=True)
+        result = sandbox.exec("echo $GREETING", env={"GREETING": "hello"}, timeout=30, login_shell=True)
         assert isinstance(result, JobResult) and result.stdout == "hello\\n", result
         failing = sandbox.exec("ls /nowhere", cwd="/tmp")
         assert failing.failed and failing.exit_code and failing.stderr
