@@ -126,6 +126,7 @@ def capabilities_of(info: dict[str, Any], config: ContainerConfig) -> Capabiliti
             "mounts": True,
             "snapshot": not config.read_only_root,
             "fork": not config.read_only_root,
+            "pty": True,
             "gpu": config.gpus is not None,
             "limits": limits | {"disk": "measured"},
         }
