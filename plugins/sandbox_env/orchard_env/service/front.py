@@ -41,6 +41,7 @@ class Front:
         began = time.perf_counter()
         headers = Headers(scope=scope)
         request_id = scope["request_id"] = _request_id(headers)
+        scope["body_s"] = self._services.settings.body_s
         told = _Told(send, request_id)
         try:
             await self._identify(scope, headers)

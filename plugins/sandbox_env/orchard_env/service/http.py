@@ -28,8 +28,10 @@ class Body(BaseModel):
 _Body = TypeVar("_Body", bound=Body)
 
 
-async def read_body(request: Request, limit: int, within_s: float = BODY_S) -> bytes:
-    """The whole body. Raises BodyTooLarge beyond `limit` bytes, RequestTooSlow."""
+async def read_body(request: Request, limit: int, within_s: float | None = None) -> bytes:
+    """The whole body, within the service's `body_s` unless told otherwise. Raises BodyTooLarge beyond `limit`
+    bytes, RequestTooSlow."""
+    within_s = within_s or request.scope.get("body_s", BODY_S)
     told = request.headers.get("content-length", "")
     if told.isdigit() and int(told) > limit:
         raise _too_large(limit)

@@ -20,12 +20,17 @@ HEAD_MAX = 64 << 10
 """Bytes of them at most."""
 IDLE_S = 75.0
 """A connection that carries nothing for so many seconds is closed."""
+STALL_S = 120.0
+"""A client that takes nothing of its answer for so many seconds is cut off."""
 
 
 class Connection(HttpToolsProtocol):
     """One client."""
 
+    head_s = HEAD_S
+    stall_s = STALL_S
     _due: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
     _head = 0
     _in_head = True
 
@@ -62,11 +67,25 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client left."""
         self._disarm()
+        self.resume_writing()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client does not take what is sent."""
+        super().pause_writing()
+        if self._stalled is None:
+            self._stalled = self.loop.call_later(self.stall_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        super().resume_writing()
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def _arm(self) -> None:
         if self._due is None:
-            self._due = self.loop.call_later(HEAD_S, self._late)
+            self._due = self.loop.call_later(self.head_s, self._late)
 
     def _disarm(self) -> None:
         if self._due is not None:
@@ -85,12 +104,12 @@ class Connection(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """uvicorn's own kills its process once more when all is done, by the signal that it was sent; then nothing
-    that comes after it is ever reached."""
+    """uvicorn's own kills its process once more when all is done, by the signal that it was sent; then
+    nothing that comes after it is ever reached."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """The first SIGTERM or SIGINT begins the end, the second waits for nothing."""
+        """The first SIGTERM or SIGINT begins the end, the second waits for nothing more."""
         loop = asyncio.get_running_loop()
         caught = []
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -110,13 +129,13 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def server(app: ASGIApp, *, drain_s: float, **more: Any) -> Server:
+def server(app: ASGIApp, *, drain_s: float, connection: type[Connection] = Connection, **more: Any) -> Server:
     """A server that, told to end, takes no more connections, waits `drain_s` for the requests it has, and
     then ends the application's life span. `more` goes to uvicorn: certificates."""
     return Server(
         uvicorn.Config(
             app,
-            http=Connection,
+            http=connection,
             ws="websockets-sansio",
             ws_max_size=16 << 20,
             loop="asyncio",

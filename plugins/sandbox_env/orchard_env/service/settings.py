@@ -21,6 +21,8 @@ class ServiceSettings(Record):
     """Largest JSON body, MiB: a base64 file and a patch travel in one. Streamed files have no such bound."""
     file_mb: int = Field(default=32, ge=1)
     """Largest file that one v1 answer carries as base64, MiB."""
+    body_s: float = Field(default=120.0, gt=0)
+    """A JSON body that is not whole after so many seconds is given up."""
     wait_s: float = Field(default=300.0, gt=0)
     """Longest wait on the server that a client can ask for, seconds."""
     create_s: float = Field(default=600.0, gt=0)

@@ -15,7 +15,7 @@ from orchard_env.service.app import Part, build_app
 from orchard_env.service.defaults import NoAudit, NoMeters, OpenAdmission, OpenTenancy
 from orchard_env.service.faults import KeyMissing, KeyRefused
 from orchard_env.service.fleet import Fleet
-from orchard_env.service.listener import listening, server
+from orchard_env.service.listener import Connection, listening, server
 from orchard_env.service.seams import Admission, Audit, Meters, Stands, Tenancy, Tenant
 from orchard_env.service.services import Services
 from orchard_env.service.settings import ServiceSettings
@@ -99,13 +99,17 @@ class KnownKeys:
 
 @contextmanager
 def running(
-    make: Callable[[], Services], *, key: str | None = None, parts: tuple[Part, ...] = ()
+    make: Callable[[], Services],
+    *,
+    key: str | None = None,
+    parts: tuple[Part, ...] = (),
+    connection: type[Connection] = Connection,
 ) -> Iterator[Running]:
     """Serve until left, in a thread of its own. `make` is called there. Leaving drains the service."""
     started: Future[Running] = Future()
     stopping = threading.Event()
     thread = threading.Thread(
-        target=lambda: asyncio.run(_serve(make, key, parts, started, stopping)), daemon=True
+        target=lambda: asyncio.run(_serve(make, key, parts, connection, started, stopping)), daemon=True
     )
     thread.start()
     try:
@@ -119,13 +123,15 @@ async def _serve(
     make: Callable[[], Services],
     key: str | None,
     parts: tuple[Part, ...],
+    connection: type[Connection],
     started: Future[Running],
     stopping: threading.Event,
 ) -> None:
     try:
         services = make()
         with listening("127.0.0.1", 0) as sock:
-            serving = server(build_app(services, parts=parts), drain_s=services.settings.drain_s)
+            app = build_app(services, parts=parts)
+            serving = server(app, drain_s=services.settings.drain_s, connection=connection)
             task = asyncio.create_task(serving.serve(sockets=[sock]))
             while not serving.started and not task.done():
                 await asyncio.sleep(0.01)
