@@ -9,6 +9,12 @@ from orchard_env.testing.cluster.settings import Settings
 from orchard_env.testing.cluster.store import Key, Store, stamp
 
 NODES = 500
+_TEMPLATE: Manifest = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {},
+    "spec": {"containers": [{"name": "sandbox", "image": "busybox:1.36"}]},
+}
 
 
 class Kubelet:
@@ -17,19 +23,31 @@ class Kubelet:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._count = 0
+        self._count = self._filled = 0
 
-    def fill(self, count: int, namespace: str) -> None:
-        """Pods that stand already."""
-        for number in range(count):
-            labels = {**self._settings.labels, "orchard.dev/sandbox": f"standing-{number:05}"}
-            pod = {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": f"standing-{number:05}", "labels": labels},
-                "spec": {"containers": [{"name": "sandbox", "image": "busybox:1.36"}]},
-            }
-            self._store.add("pods", namespace, self.running(pod))
+    def fill(self, count: int, namespace: str, template: Manifest | None = None) -> None:
+        """Pods that stand already, all like the template but for their names."""
+        whole = template or _TEMPLATE
+        labels = {**self._settings.labels, **(whole["metadata"].get("labels") or {})}
+        for number in range(self._filled, self._filled + count):
+            name = f"standing-{number:06}"
+            about = {**whole["metadata"], "name": name, "labels": {**labels, "orchard.dev/sandbox": name}}
+            self._store.add("pods", namespace, self.running({**whole, "metadata": about}))
+        self._filled += count
+
+    def touch(self, count: int) -> None:
+        """Change so many pods, one after the other, as their nodes do when they report."""
+        pods = self._store.all("pods")
+        for key in list(pods)[:count]:
+            about = pods[key]["metadata"]
+            notes = {**(about.get("annotations") or {}), "orchard.dev/touched": str(self._store.version)}
+            self._store.put("pods", key, {**pods[key], "metadata": {**about, "annotations": notes}})
+
+    def renew(self, count: int) -> None:
+        """So many pods end, and as many others come."""
+        for key in list(self._store.all("pods"))[:count]:
+            self._store.drop("pods", key)
+        self.fill(count, "default")
 
     def created(self, pod: Manifest) -> None:
         """Bind it, then let it run."""
@@ -56,17 +74,14 @@ class Kubelet:
         """The pod as it is when all is well."""
         self._count += 1
         number = self._count
-        state = {"running": {"startedAt": stamp()}}
-        containers = [
-            {"name": one["name"], "ready": True, "restartCount": 0, "image": one["image"], "state": state}
-            for one in pod["spec"]["containers"]
-        ]
+        containers = [_runs(one["name"], one["image"], number) for one in pod["spec"]["containers"]]
         whole = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
         status = {
             "phase": "Running",
             "conditions": [{"type": one, "status": "True", "lastTransitionTime": stamp()} for one in whole],
             "hostIP": f"10.0.{number % NODES // 250}.{number % 250 + 1}",
-            "podIP": f"10.{64 + number // 62500 % 64}.{number // 250 % 250}.{number % 250 + 1}",
+            # Loopback: whoever wants agents serves them on all its addresses.
+            "podIP": f"127.{number // 62500 % 250 + 1}.{number // 250 % 250}.{number % 250 + 1}",
             "startTime": stamp(),
             "containerStatuses": containers,
             "qosClass": "Burstable",
@@ -91,3 +106,18 @@ class Kubelet:
     def _gone(self, key: Key, uid: str) -> None:
         if self._pod(key, uid) is not None:
             self._store.drop("pods", key)
+
+
+def _runs(name: str, image: str, number: int) -> Manifest:
+    digest = f"{number:064x}"
+    return {
+        "name": name,
+        "image": image,
+        "imageID": f"sha256:{digest}",
+        "containerID": f"containerd://{digest}",
+        "ready": True,
+        "started": True,
+        "restartCount": 0,
+        "state": {"running": {"startedAt": stamp()}},
+        "lastState": {},
+    }

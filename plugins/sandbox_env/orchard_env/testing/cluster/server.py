@@ -30,7 +30,7 @@ _SNAPSHOTS_MAX = 64
 class Server:
     """All state of one stand-in."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, template: Manifest | None = None) -> None:
         self.settings = settings
         self.store = Store(history=settings.history)
         self.kubelet = Kubelet(self.store, settings)
@@ -49,7 +49,7 @@ class Server:
         }
         for name in ("default", "kube-system"):
             self.store.add("namespaces", "", {"metadata": {"name": name}})
-        self.kubelet.fill(settings.pods, "default")
+        self.kubelet.fill(settings.pods, "default", template)
         self.store.compact()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:

@@ -58,6 +58,8 @@ class Watch:
                 except TimeoutError:
                     self._lines.append(self._bookmark())
                 self._some.clear()
+                if self.ended:
+                    return
                 if self.silent:
                     continue
                 lines, self._lines = self._lines, []
