@@ -24,7 +24,7 @@ Box = Callable[..., Awaitable[AgentClient]]
 def box(binary: Path, launch: Launch) -> Box:
     """An agent whose root is a directory of this machine, with the host's programs mounted into it."""
 
-    async def start(root: Path, *flags: str) -> AgentClient:
+    async def start(root: Path, *flags: str, users: bool = False) -> AgentClient:
         for name in ("usr", "proc", "dev", "sockets", "keep", "mounted", "agent-dir"):
             (root / name).mkdir(parents=True, exist_ok=True)
         for link, target in (("bin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")):
@@ -33,7 +33,8 @@ def box(binary: Path, launch: Launch) -> Box:
         mounted = root.parent / f"{root.name}-mounted"
         mounted.mkdir(exist_ok=True)
         prefix = [
-            str(bwrap_path()), "--unshare-all", "--die-with-parent", "--as-pid-1", "--bind", str(root), "/",
+            *(str(bwrap_path()), "--unshare-pid" if users else "--unshare-all"),
+            *("--die-with-parent", "--as-pid-1", "--bind", str(root), "/"),
             *("--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"),
             *("--bind", str(mounted), "/mounted", "--bind", "SOCKETS", "/sockets"),
             *("--ro-bind", str(binary.parent), "/agent-dir"),
@@ -201,6 +202,35 @@ async def test_attributes_travel(box: Box, image: Callable[[str], Path], tmp_pat
     archive = await collected(one)
     await (await box(image("two"))).apply_changes(pieces(archive))
     assert os.getxattr(tmp_path / "two" / "etc" / "labelled", "user.colour") == b"red\0\xff"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others: run it as root")
+async def test_owners_and_their_bits_travel_where_the_agent_is_root(
+    box: Box, image: Callable[[str], Path], tmp_path: Path
+) -> None:
+    one = await box(image("one"), "--baseline", "/keep/baseline", users=True)
+    make = """cd / && touch theirs && chown 1234:4321 theirs && chmod 4755 theirs
+        ln -s theirs link && chown -h 77 link && mkdir d && chown 8:9 d && chmod 2750 d"""
+    assert (await one.exec(make)).ok
+    two = await box(image("two"), "--baseline", "/keep/baseline", users=True)
+    assert (await two.apply_changes(pieces(await collected(one)))).unowned == 0
+    root = tmp_path / "two"
+    theirs, link, made = ((root / name).lstat() for name in ("theirs", "link", "d"))
+    assert (theirs.st_uid, theirs.st_gid, stat.S_IMODE(theirs.st_mode)) == (1234, 4321, 0o4755)
+    assert link.st_uid == 77
+    assert (made.st_uid, made.st_gid, stat.S_IMODE(made.st_mode)) == (8, 9, 0o2750)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others: run it as root")
+async def test_an_owner_that_cannot_be_given_takes_its_bits_along(
+    box: Box, image: Callable[[str], Path], tmp_path: Path
+) -> None:
+    one = await box(image("one"), "--baseline", "/keep/baseline", users=True)
+    assert (await one.exec("cd /; touch theirs; chown 1234:4321 theirs; chmod 6755 theirs")).ok
+    two = await box(image("two"), "--baseline", "/keep/baseline")
+    assert (await two.apply_changes(pieces(await collected(one)))).unowned == 1
+    theirs = (tmp_path / "two" / "theirs").stat()
+    assert (theirs.st_uid, stat.S_IMODE(theirs.st_mode)) == (0, 0o755)
 
 
 async def test_a_tree_that_cannot_be_told_is_counted_and_costs_nothing_else(
