@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 from orchard_core import NetworkMode, SandboxSpec
@@ -12,6 +13,7 @@ from orchard_env.service.settings import ServiceSettings
 
 OWN_LABELS = "orchard.dev/"
 """Labels that begin so are the service's."""
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _TTL_MAX_S = 366 * 86400.0
 
 
@@ -20,6 +22,12 @@ def check_wanted(spec: SandboxSpec, tenant: Tenant, settings: ServiceSettings) -
     own = [name for name in spec.labels if name.startswith(OWN_LABELS)]
     if own:
         raise RequestInvalid(f"the label {own[0][:80]} is the service's own", hint="choose another name")
+    if spec.name is not None and not _NAME.fullmatch(spec.name):
+        raise RequestInvalid(
+            f"{spec.name[:80]!r} cannot name a sandbox",
+            hint="at most 63 of a-z, 0-9 and -, no - at either end",
+        )
+    _check_paths(spec)
     _check_numbers(spec)
     if tenant.is_admin:
         return
@@ -29,6 +37,12 @@ def check_wanted(spec: SandboxSpec, tenant: Tenant, settings: ServiceSettings) -
         raise _administrators("the network of the service's machine")
     if spec.image.kind == "build" or (spec.image.kind == "rootfs" and not _allowed(spec, settings)):
         raise _administrators(f"the image {spec.image}")
+
+
+def _check_paths(spec: SandboxSpec) -> None:
+    for path in (spec.workdir, *(file.path for file in spec.files)):
+        if not path.startswith("/") or "\0" in path:
+            raise RequestInvalid(f"{path[:80]!r} is no absolute path", hint="paths inside begin with /")
 
 
 def _check_numbers(spec: SandboxSpec) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 
 from orchard_core import AgentClient
+from orchard_env.service.agent_words import agent_words
 from orchard_env.service.passthrough_body import Incoming
 from orchard_env.service.seams import Scope
 from orchard_env.service.v2.base import EncodingQuery, ExecPath, Routes, SandboxId, Wait
@@ -85,7 +86,11 @@ class LogRoutes(Routes):
         entry = await self._entry(request, Scope.USE)
         incoming = Incoming(request.scope, request.receive)
         async with known_exec(entry, exec_id) as client:
-            return StdinView(received=await feed_body(client, exec_id, incoming, offset, eof=eof))
+            await client.run_status(exec_id)
+        async with entry.lent() as client:
+            with agent_words():
+                received = await feed_body(client, exec_id, incoming, offset, eof=eof)
+        return StdinView(received=received)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
