@@ -52,6 +52,9 @@ class KubernetesConfig(Record):
     injection: Literal["copy", "image-volume"] = "copy"
     """How the agent gets into a pod: copied by an init container, or shown as an image volume, which needs a
     server of 1.33 with the feature ImageVolume."""
+    host_image: str | None = None
+    """Image that stands for the image `host`, for tasks that bring no image of their own; None: such
+    tasks are refused."""
     pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
     """For the sandbox's image and the injector's."""
     pull_secrets: tuple[str, ...] = ()

@@ -176,7 +176,7 @@ def _container(
     env = {**config.env, **outlet_environment(spec.network), **spec.env}
     return {
         "name": CONTAINER,
-        "image": spec.image.value,
+        "image": config.host_image if spec.image.kind == "host" else spec.image.value,
         "imagePullPolicy": config.pull_policy,
         "command": command,
         "workingDir": _WORKSPACE if spec.workdir == _WORKSPACE else "/",

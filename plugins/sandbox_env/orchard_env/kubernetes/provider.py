@@ -44,7 +44,7 @@ def capabilities_of(config: KubernetesConfig) -> Capabilities:
     """What a pod can do. A CPU and a memory limit are enforced by the kernel; one of disk is the kubelet's,
     who evicts the pod some seconds after, which is told as SandboxEvicted and so is not claimed here."""
     return Capabilities(
-        images=frozenset({"oci"}),
+        images=frozenset({"oci", "host"} if config.host_image else {"oci"}),
         networks=frozenset({NetworkMode.NONE, NetworkMode.ALLOW_LIST, NetworkMode.OPEN}),
         pty=True,
         gpu=config.gpus > 0,

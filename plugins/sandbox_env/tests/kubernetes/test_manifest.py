@@ -10,6 +10,7 @@ from orchard_env.kubernetes.config import KubernetesConfig
 from orchard_env.kubernetes.demands import check_config, check_demands
 from orchard_env.kubernetes.manifest import CONTAINER, PodOwner, pod_manifest
 from orchard_env.kubernetes.pods import PodView
+from orchard_env.kubernetes.provider import capabilities_of
 from orchard_env.kubernetes.resources import Manifest
 
 from orchard_core import (
@@ -231,3 +232,10 @@ def test_labels_of_the_operator_must_be_labels() -> None:
     for bad in ({"a b": "c"}, {"a": "b c"}, {labels.SANDBOX: "x"}):
         with pytest.raises(ConfigError):
             KubernetesConfig(labels=bad)
+
+
+def test_an_image_may_stand_for_the_host() -> None:
+    made = pod(SandboxSpec(), host_image="python:3.12-slim")
+    assert main_container(made)["image"] == "python:3.12-slim"
+    assert "host" in capabilities_of(KubernetesConfig(host_image="python:3.12-slim")).images
+    assert "host" not in capabilities_of(KubernetesConfig()).images
