@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchard_core import OrchardError
 from orchard_env.service.faults import ServiceFault
+from orchard_env.service.hosts import check_host
 from orchard_env.service.log import ACCESS, SERVICE
 from orchard_env.service.problems import problem, status_of, unforeseen
 from orchard_env.service.seams import AuditEvent
@@ -32,6 +33,7 @@ class Front:
     def __init__(self, app: ASGIApp, services: Services) -> None:
         self._app = app
         self._services = services
+        self._hosts = frozenset(services.settings.allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -55,6 +57,8 @@ class Front:
             self._note(scope, told, time.perf_counter() - began)
 
     async def _identify(self, scope: Scope, headers: Headers) -> None:
+        if self._hosts:
+            check_host(headers, self._hosts)
         if scope["path"] in _OPEN and scope["type"] == "http":
             return
         key = headers.get("x-api-key")

@@ -77,7 +77,7 @@ def run(launch: Launch) -> None:
         redis_password_file=launch.redis_password_file,
         audit=launch.audit,
     )
-    _check_open(launch, shared)
+    settings = _check_open(launch, settings, shared)
     log_to_stderr(launch.log_level)
     asyncio.run(_serve(launch, settings, options, shared))
 
@@ -119,14 +119,20 @@ def _check(launch: Launch) -> None:
             raise ConfigError(f"there is no file {name}", hint="`orchard env keys` makes a file of keys")
 
 
-def _check_open(launch: Launch, shared: TeamSettings) -> None:
+def _check_open(launch: Launch, settings: ServiceSettings, shared: TeamSettings) -> ServiceSettings:
+    """Without keys, for this machine's own programs only. Raises ConfigError."""
+    from orchard_env.service.hosts import LOOPBACK
     from orchard_env.service.serving import is_loopback
 
-    if not shared.keyed and not is_loopback(launch.host) and not launch.open_to_all:
+    if shared.keyed or launch.open_to_all:
+        return settings
+    if not is_loopback(launch.host):
         raise ConfigError(
             f"{launch.host} can be reached by others, who would run commands here without a key",
             hint="give --keys or --redis, or --host 127.0.0.1, or --no-auth if something else keeps them out",
         )
+    hosts = settings.allowed_hosts or (*LOOPBACK, launch.host)
+    return settings.model_copy(update={"allowed_hosts": hosts})
 
 
 def _settings(launch: Launch) -> tuple[ServiceSettings, dict[str, Any]]:

@@ -17,6 +17,9 @@ class ServiceSettings(Record):
     otherwise such a request is refused."""
     rootfs_allowed: tuple[str, ...] = ()
     """Directories below which `rootfs:` images of clients may lie; none by default."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Names and addresses that requests may call the service by; none: any. A service without keys on a
+    loopback address allows loopback names only, so that no web page in a browser there can speak to it."""
     body_mb: int = Field(default=64, ge=1)
     """Largest JSON body, MiB: a base64 file and a patch travel in one. Streamed files have no such bound."""
     file_mb: int = Field(default=32, ge=1)

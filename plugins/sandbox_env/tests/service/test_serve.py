@@ -64,6 +64,18 @@ def test_sigterm_ends_a_service_whose_sandboxes_end_with_it_and_it_says_so() -> 
 
 
 @pytest.mark.slow
+def test_a_page_in_a_browser_cannot_speak_to_a_service_without_keys() -> None:
+    with served("--provider", "process") as (_, client):
+        assert client.get("/health", headers={"Origin": "http://evil.example"}).status_code == 403
+        rebound = client.post(
+            "/sandboxes", content=b'{"image": "host"}', headers={"Host": "evil.example:8000"}
+        )
+        assert (rebound.status_code, rebound.json()["error"]) == (403, "KeyRefused")
+        local = client.get("/health", headers={"Host": "localhost:1", "Origin": "http://localhost:1"})
+        assert local.status_code == 200
+
+
+@pytest.mark.slow
 def test_each_request_is_a_line_of_json_without_its_secrets() -> None:
     with served("--provider", "process") as (process, client):
         answer = client.get("/sandboxes/nobody?api_key=query-secret", headers={"X-API-Key": "header-secret"})
