@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"strconv"
@@ -36,6 +37,9 @@ type Terminal struct{ master *os.File }
 // openTerminal also returns the end for the command; the caller closes it after the spawn.
 func openTerminal(size TerminalSize, owner *syscall.Credential) (*Terminal, *os.File, error) {
 	fd, err := openMaster()
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		return nil, nil, fault(http.StatusServiceUnavailable, "spawn_failed", "there are too many terminals: %v", err)
+	}
 	if err != nil {
 		return nil, nil, fault(http.StatusUnprocessableEntity, "terminal_unavailable",
 			"this sandbox gives no terminals (%v): mount devpts at /dev/pts, or start the command without one", err)

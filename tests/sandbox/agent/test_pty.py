@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -242,6 +243,16 @@ async def test_a_terminal_waits_for_its_turn_too(agent: AgentClient, tmp_path: P
         await terminal.write(b"it\n")
         (tmp_path / "gate").touch()
         await until(terminal, b"got it")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else: run it as root")
+async def test_a_terminal_belongs_to_the_user_of_its_command(launch: Launch) -> None:
+    agent = await launch("--drop-to", "65534:65534")
+    script = "id -u; echo by name > $(tty); stat -c %u $(tty); read x < $(tty); echo got $x"
+    process = await agent.start(script, cwd="/", pty=PtySize())
+    await process.write(b"it\n")
+    output = (await process.wait(PATIENCE_S)).stdout
+    assert output.replace(b"it\r\n", b"", 1) == b"65534\r\nby name\r\n65534\r\ngot it\r\n"
 
 
 async def test_an_image_without_terminals_says_so(launch: Launch, confine: Callable[..., list[str]]) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ Processes = list[subprocess.Popen[bytes]]
 
 @pytest.mark.parametrize("change", [{"token": "wrong" * 8}, {"token": ""}, {"sandbox_id": "another"}])
 async def test_every_call_needs_the_token_and_the_sandbox_id(
-    agent: AgentClient, tmp_path: Path, change: dict[str, str]
+    agent: AgentClient, tmp_path: Path, change: dict[str, Any]
 ) -> None:
     stranger = AgentClient(replace(agent.endpoint, **change))
     for call in (
