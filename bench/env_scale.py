@@ -128,7 +128,7 @@ def part(script: str, *arguments: object) -> dict[str, float]:
 
 
 def pod_like_a_real_one() -> dict[str, object]:
-    """As the provider writes it, with what a server adds; a real one has 7.5 kB, 3 of them for who set what."""
+    """As the provider writes it, with what a server adds: a real one is as large, 7.5 kB."""
     manifest = pod_manifest("standing", SPEC, KubernetesConfig(), PodOwner(driver="other"), memory_mb=None)
     about = manifest["metadata"]
     managed = {"manager": "orchard-env", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1"}

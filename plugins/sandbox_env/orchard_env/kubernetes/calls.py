@@ -123,9 +123,12 @@ class Caller:
             response = await self._send(call, timeout)
             if response.status < 300:
                 return response
-            raise self._refused(call, response, await response.read())
+            problem = self._refused(call, response, await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(call, error) from error
+        if response.status == 401:
+            await self._connection.renew()  # for the next try, which is the caller's
+        raise problem
 
     async def _try(self, call: Call, tries: _Tries) -> tuple[Manifest, OrchardError | None]:
         """The answer, or what may be mended by another try; raises what may not."""

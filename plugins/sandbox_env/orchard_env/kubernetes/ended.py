@@ -15,6 +15,7 @@ from orchard_core import (
 )
 from orchard_env.kubernetes.events import PodEvent
 from orchard_env.kubernetes.pods import ContainerView, PodView
+from orchard_env.kubernetes.resources import Manifest
 
 _OWN_DISK = re.compile(
     r"exceed(s|ed)( its local ephemeral storage)? (the total )?limit|exceeds the limit", re.I
@@ -38,6 +39,16 @@ _EVENTS: dict[str, type[SandboxGone]] = {
     "ExceededGracePeriod": SandboxEvicted,
 }
 _SPOT = re.compile(r"spot|preempt(ed|ible)|impending-node-termination|interruption", re.I)
+_SPOT_LABELS = frozenset(
+    {
+        ("cloud.google.com/gke-spot", "true"),
+        ("cloud.google.com/gke-preemptible", "true"),
+        ("eks.amazonaws.com/capacityType", "SPOT"),
+        ("karpenter.sh/capacity-type", "spot"),
+        ("kubernetes.azure.com/scalesetpriority", "spot"),
+    }
+)
+_TAKEN_BACK = re.compile(r"spot-itn|impending-node-termination|PreemptScheduled|interruption", re.I)
 _AGAIN = {
     SandboxPreempted: "create it again; a higher priority class or nodes that are not spot keep it longer",
     SandboxEvicted: "create it again, with requests that cover what it uses",
@@ -71,6 +82,23 @@ def vanished(name: str, last: PodView | None, events: Sequence[PodEvent]) -> San
         f"pod {name} was deleted from outside, and the cluster does not say why",
         by="infrastructure",
         hint="its time was up, its node was drained, or somebody deleted it",
+    )
+
+
+def taken_back(error: SandboxGone, node: Manifest) -> SandboxGone:
+    """SandboxPreempted in place of `error` when the pod's node is a spot node that is lost or being so."""
+    bears = node["metadata"].get("labels") or {}
+    words = [taint["key"] for taint in (node.get("spec") or {}).get("taints") or ()]
+    for one in (node.get("status") or {}).get("conditions") or ():
+        words += [one.get("reason") or ""] if one["status"] == "True" else []
+    told = next((word for word in words if _TAKEN_BACK.search(word)), "")
+    spot = isinstance(error, NodeLost) and any(bears.get(k) == v for k, v in _SPOT_LABELS)
+    if not told and not spot:
+        return error
+    return SandboxPreempted(
+        f"{error.message} (its node is a spot node{', which says ' + told if told else ''})",
+        by="infrastructure",
+        hint=_AGAIN[SandboxPreempted],
     )
 
 

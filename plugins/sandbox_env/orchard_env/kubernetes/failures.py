@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchard_core import SandboxError
+from orchard_core import SandboxError, SandboxGone
 from orchard_env.kubernetes.ended import ended, vanished
 from orchard_env.kubernetes.events import PodEvent
 from orchard_env.kubernetes.pods import PodView
@@ -28,6 +28,6 @@ def failure_of(
     )
 
 
-def gone(name: str, last: PodView | None, events: Sequence[PodEvent] = ()) -> SandboxError:
+def gone(name: str, last: PodView | None, events: Sequence[PodEvent] = ()) -> SandboxGone:
     """Why a pod that is no longer there is not: from what was last known of it."""
     return vanished(name, last, events)

@@ -71,7 +71,8 @@ class PodInformer:
         self._last_error: OrchardError | None = None
         self._heard = float("-inf")
         self._lists = self._events = 0
-        self._learned: set[str] = set()
+        self._learned: set[str] | None = None
+        """Pods learned of while a list is read; None while none is."""
         self._buried: OrderedDict[str, None] = OrderedDict()
         self._waiters: dict[str, list[_Waiter]] = {}
         self._told: list[Callable[[PodChange], None]] = []
@@ -151,7 +152,8 @@ class PodInformer:
         """Take in a pod that the caller just created or patched, before the watch tells of it."""
         view = PodView.read(manifest)
         if view.uid not in self._buried:
-            self._learned.add(view.name)
+            if self._learned is not None:
+                self._learned.add(view.name)
             self._put(view)
         return view
 
@@ -210,7 +212,20 @@ class PodInformer:
 
     async def _list(self) -> None:
         """Take all of it in; what is not in a whole list is gone. A list that fails changes nothing."""
-        self._learned.clear()
+        learned: set[str] = set()
+        self._learned = learned
+        try:
+            version = await self._list_pages(learned)
+        finally:
+            self._learned = None
+        self._version = version
+        self._lists += 1
+        self._last_error = None
+        self._synced.set()
+        for name in list(self._waiters):
+            self.nudge(name)
+
+    async def _list_pages(self, learned: set[str]) -> str:
         listed: set[str] = set()
         version = ""
         pages = self._api.pages(
@@ -225,14 +240,9 @@ class PodInformer:
                     listed.add(view.name)
                     self._put(view)
         # A pod that was created while the list was read need not be on it.
-        for name in self._pods.keys() - listed - self._learned:
+        for name in self._pods.keys() - listed - learned:
             self._drop(name)
-        self._version = version
-        self._lists += 1
-        self._last_error = None
-        self._synced.set()
-        for name in list(self._waiters):
-            self.nudge(name)
+        return version
 
     async def _follow(self) -> None:
         """Take in what changes, until the watch ends."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 
-from orchard_env.kubernetes.resources import PREFIX, Manifest
+from orchard_env.kubernetes.resources import PREFIX, REQUEST, Manifest
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _TELLING = frozenset({("PodScheduled", "False"), ("DisruptionTarget", "True")})
@@ -83,7 +83,7 @@ class PodView:
     labels: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     """All of them."""
     annotations: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    """Ours only (`orchard.dev/`)."""
+    """Ours only (`orchard.dev/`), but for the mark of a create."""
     containers: tuple[ContainerView, ...] = ()
     """Those that wait with a reason, failed, or were started again."""
     conditions: tuple[PodCondition, ...] = ()
@@ -130,7 +130,11 @@ def _shared(labels: dict[str, str] | None) -> Mapping[str, str]:
 
 
 def _ours(annotations: dict[str, str] | None) -> Mapping[str, str]:
-    kept = {sys.intern(name): value for name, value in (annotations or {}).items() if name.startswith(PREFIX)}
+    kept = {
+        sys.intern(name): value
+        for name, value in (annotations or {}).items()
+        if name.startswith(PREFIX) and name != REQUEST
+    }
     return kept or _NOTHING
 
 

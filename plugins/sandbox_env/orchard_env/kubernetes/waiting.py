@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Self
 
-from orchard_core import SandboxError, SandboxGone
+from orchard_core import NodeLost, OrchardError, SandboxError, SandboxEvicted, SandboxGone
 from orchard_env.kubernetes.api import ClusterApi
+from orchard_env.kubernetes.ended import taken_back
 from orchard_env.kubernetes.events import PodEvent, PodEvents
 from orchard_env.kubernetes.failures import FailurePolicy, failure_of, gone
 from orchard_env.kubernetes.informer import PodInformer
 from orchard_env.kubernetes.pods import PodView
+from orchard_env.kubernetes.resources import NODES
+
+log = logging.getLogger(__name__)
 
 _LOOK_S = 1.0
 """A grace may have run out though nothing changed: a pod that is waited for is looked at so often."""
@@ -68,15 +73,27 @@ class PodWaiter:
             except SandboxGone as error:
                 if type(error) is SandboxGone and last is not None and last.deleting is not None:
                     raise await self.why_gone(name, last) from error
-                raise
+                raise await self._by_node(error, last) from None
             if reached is not None:
                 return reached
             raise await self.why_gone(name, last)
 
-    async def why_gone(self, name: str, last: PodView | None) -> SandboxError:
+    async def why_gone(self, name: str, last: PodView | None) -> SandboxGone:
         """What ended a pod that is no longer there, or being deleted; costs a call for its events."""
         events = await self._events.ask(last.uid) if last is not None else ()
-        return gone(name, last, events)
+        return await self._by_node(gone(name, last, events), last)
+
+    async def _by_node(self, error: SandboxGone, pod: PodView | None) -> SandboxGone:
+        """A spot node that was taken back says so itself, for who may read nodes."""
+        lost = isinstance(error, NodeLost | SandboxEvicted) and error.by == "infrastructure"
+        if not lost or pod is None or not pod.node:
+            return error
+        try:
+            node = await self._api.get(NODES, pod.node)
+        except OrchardError as refused:
+            log.info("the node %s cannot be asked: %s", pod.node, refused)
+            return error
+        return error if node is None else taken_back(error, node)
 
     def failure(self, pod: PodView) -> SandboxError | None:
         """What is wrong with a pod at this moment, by its own words and the cluster's about it."""

@@ -231,6 +231,9 @@ async def test_a_plugins_token_that_has_expired_is_fetched_anew(tmp_path: Path) 
             assert await api.list(CONFIG_MAPS) == []
             cluster.server.token = "second"
             token.write_text("second")
+            with pytest.raises(SandboxUnavailable, match="credentials"):
+                await anext(api.watch(CONFIG_MAPS, resource_version="9"))
+            assert (await anext(api.watch(CONFIG_MAPS, resource_version="9"))).type == "OPENED"
             assert await api.list(CONFIG_MAPS) == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from orchard_env.kubernetes.ended import taken_back
 from orchard_env.kubernetes.events import PodEvent
 from orchard_env.kubernetes.failures import FailurePolicy, failure_of, gone
 from orchard_env.kubernetes.pods import PodView, epoch
@@ -330,6 +331,30 @@ class TestRan:
         box = seen(disrupted("DeletionByTaintManager", "Taint manager: deleting"), node="n")
         events = [told("TaintManagerEviction", "node has taint aws-node-termination-handler/spot-itn")]
         assert type(failure_of(box, events, now=NOW)) is SandboxPreempted
+
+    @pytest.mark.parametrize(
+        "node",
+        [
+            {"spec": {"taints": [{"key": "aws-node-termination-handler/spot-itn"}]}},
+            {"spec": {"taints": [{"key": "cloud.google.com/impending-node-termination"}]}},
+            {"metadata": {"labels": {"karpenter.sh/capacity-type": "spot"}}},
+            {"metadata": {"labels": {"kubernetes.azure.com/scalesetpriority": "spot"}}},
+            {"status": {"conditions": [condition("VMEventScheduled", "PreemptScheduled")]}},
+        ],
+    )
+    def test_a_lost_node_that_was_a_spot_node_preempted(self, node: Manifest) -> None:
+        lost = NodeLost("pod box: NodeLost", by="infrastructure")
+        found = taken_back(lost, {"metadata": {}, **node})
+        assert type(found) is SandboxPreempted
+        assert lost.message in found.message
+
+    def test_a_node_that_stays_leaves_the_error_as_it_is(self) -> None:
+        node: Manifest = {"metadata": {"labels": {"karpenter.sh/capacity-type": "on-demand"}}}
+        lost = NodeLost("pod box: NodeLost", by="infrastructure")
+        assert taken_back(lost, node) is lost
+        spot: Manifest = {"metadata": {"labels": {"karpenter.sh/capacity-type": "spot"}}}
+        evicted = SandboxEvicted("pod box: Evicted", by="infrastructure")
+        assert taken_back(evicted, spot) is evicted
 
     def test_a_pod_that_is_being_deleted_is_lost_and_events_say_why(self) -> None:
         box = seen({"phase": "Running"}, node="n", deleting=True)

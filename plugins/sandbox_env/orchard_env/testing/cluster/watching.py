@@ -51,14 +51,14 @@ class Watch:
         """Until its time is over, or it is ended."""
         ends = time.monotonic() + lasts_s
         try:
-            while not self.ended and time.monotonic() < ends:
+            while True:
                 try:
-                    async with asyncio.timeout(min(self._bookmark_s, ends - time.monotonic())):
+                    async with asyncio.timeout(min(self._bookmark_s, max(0.0, ends - time.monotonic()))):
                         await self._some.wait()
                 except TimeoutError:
                     self._lines.append(self._bookmark())
                 self._some.clear()
-                if self.ended:
+                if self.ended or time.monotonic() >= ends:
                     return
                 if self.silent:
                     continue
