@@ -18,6 +18,9 @@ STDIN_MAX = 1 << 20
 async def begin(client: AgentClient, request: ExecRequest, *, exec_id: str, wait_s: float = 0.0) -> RunTold:
     """Start it, or attach to it, and tell how it stands after at most `wait_s` seconds (60 at most). Raises
     RequestInvalid, BodyTooLarge and what AgentClient.begin raises."""
+    for name in request.env:
+        if not name or "=" in name:
+            raise RequestInvalid(f"env: {name[:40]!r} names no variable", hint="a name holds no =")
     argv = request.command if isinstance(request.command, str) else list(request.command)
     return await client.begin(
         argv,

@@ -11,6 +11,7 @@ from starlette.websockets import WebSocket
 from orchard_env.service.passthrough import PassThrough
 from orchard_env.service.passthrough_socket import SocketPassThrough
 from orchard_env.service.services import Services
+from orchard_env.service.v2.agent import AgentRoutes
 from orchard_env.service.v2.endpoint import EndpointRoutes
 from orchard_env.service.v2.exec import ExecRoutes
 from orchard_env.service.v2.exec_socket import ExecSocket
@@ -32,15 +33,12 @@ _GROUPS = (
     FileRoutes,
     SnapshotRoutes,
     EndpointRoutes,
+    AgentRoutes,
 )
 
 
 def add_v2(app: FastAPI, services: Services) -> None:
-    """Add every call of `/v2`."""
-    router = APIRouter(prefix="/v2")
-    for group in _GROUPS:
-        router.include_router(group(services).router())
-    app.include_router(router)
+    """Add every call of `/v2`. The pass-through comes first: FastAPI only documents it."""
     app.router.routes += [
         Route(f"{_ONE}/agent/{{path:path}}", PassThrough(services)),
         _socket(f"{_ONE}/agent/{{path:path}}", SocketPassThrough(services)),
@@ -48,6 +46,10 @@ def add_v2(app: FastAPI, services: Services) -> None:
         _socket(f"{_ONE}/ports/{{port}}", PortSocket(services)),
         _socket(f"{_ONE}/tunnel", TunnelSocket(services)),
     ]
+    router = APIRouter(prefix="/v2")
+    for group in _GROUPS:
+        router.include_router(group(services).router())
+    app.include_router(router)
 
 
 def _socket(path: str, serve: Callable[[WebSocket], Awaitable[None]]) -> WebSocketRoute:

@@ -1,0 +1,75 @@
+"""The OpenAPI document says what the service does, for any input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.schemas import APIOperation
+from schemathesis.specs.openapi.checks import (
+    negative_data_rejection,
+    positive_data_acceptance,
+    unsupported_method,
+)
+
+from ..running import Running
+
+EXAMPLES = 6
+"""Of each call."""
+EXCLUDED = [negative_data_rejection, positive_data_acceptance, unsupported_method]
+"""Whether a file, a user or a program of a made-up name is there, no document tells; and paths of JSON
+bodies take more forms than it tells of."""
+ENDS = {"/v2/sandboxes/{sandbox_id}", "/v2/sandboxes/{sandbox_id}/reset"}
+"""Calls that would end the sandbox that the others are tried on."""
+
+
+def test_the_document_names_every_call_of_v2(client: httpx.Client) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    one = "/v2/sandboxes/{sandbox_id}"
+    assert {path for path in paths if path.startswith("/v2")} == {
+        "/v2/capabilities", "/v2/usage", "/v2/sandboxes", one, f"{one}/heartbeat", f"{one}/extend",
+        f"{one}/reset", f"{one}/exec", f"{one}/exec/stream", f"{one}/execs", f"{one}/execs/{{exec_id}}",
+        f"{one}/execs/{{exec_id}}/signal", f"{one}/execs/{{exec_id}}/logs", f"{one}/execs/{{exec_id}}/stdin",
+        f"{one}/execs/{{exec_id}}/events", f"{one}/files", f"{one}/files/mkdir", f"{one}/files/move",
+        f"{one}/files/stat", f"{one}/files/list", f"{one}/tree", f"{one}/snapshot", f"{one}/fork",
+        "/v2/snapshots/{snapshot_id}", f"{one}/endpoint", f"{one}/metrics", f"{one}/agent/{{path}}",
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_no_input_makes_the_service_fail_or_answer_otherwise_than_the_document_says(
+    service: Running, sandbox: str, mode: GenerationMode
+) -> None:
+    schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
+    for found in schema.get_all_operations():
+        call = found.ok()
+        if call.path.startswith("/v2") and (call.path not in ENDS or call.method.upper() == "GET"):
+            examine(call, mode, service, sandbox)
+
+
+def examine(call: APIOperation[Any], mode: GenerationMode, service: Running, sandbox: str) -> None:
+    """Try one call with made-up input, on a sandbox that is there."""
+
+    @settings(
+        max_examples=EXAMPLES, deadline=None, database=None, derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(case=call.as_strategy(mode))
+    def tried(case: schemathesis.Case) -> None:
+        if "sandbox_id" in case.path_parameters:
+            case.path_parameters["sandbox_id"] = sandbox
+        for wait in ("wait", "timeout_s"):
+            if wait in (case.query or {}):
+                case.query[wait] = 0
+        case.call_and_validate(base_url=service.url, excluded_checks=EXCLUDED, timeout=60)
+
+    try:
+        tried()
+    except Unsatisfiable:  # nothing could be wrong about a call that takes nothing
+        return
