@@ -15,6 +15,7 @@ _NUMERIC = re.compile(r"(\d{1,10})(?::(\d{1,10}))?")
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.-]{0,63}")
 _IMAGE = re.compile(r"[a-zA-Z0-9][^\s]{0,511}")
 _ID_MAX = 2**31 - 1
+_AMOUNT_MAX = 2**40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ def check_demands(spec: SandboxSpec, config: KubernetesConfig) -> None:
 def check_positive(spec: SandboxSpec) -> None:
     """Raises SandboxUnsupported for an amount that is none."""
     for name, amount in (("cpu", spec.cpu), ("memory_mb", spec.memory_mb), ("disk_mb", spec.disk_mb)):
-        if amount is not None and not amount > 0:
+        if amount is not None and not 0 < amount < _AMOUNT_MAX:
             raise SandboxUnsupported(f"{name}={amount:g} is no amount", hint="give a positive number")
 
 

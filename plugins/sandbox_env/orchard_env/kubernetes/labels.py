@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from orchard_core import SandboxSpec, SandboxUnsupported, StandingSandbox
 from orchard_env.kubernetes.pods import PodView
-from orchard_env.kubernetes.resources import PREFIX, Selector
+from orchard_env.kubernetes.resources import PREFIX as PREFIX
+from orchard_env.kubernetes.resources import Manifest, Selector
 
 MANAGED_BY: Final = f"{PREFIX}managed-by"
 """Label of every object of ours."""
@@ -76,6 +77,13 @@ def spec_annotation(spec: SandboxSpec) -> str:
             hint="give large content as `files`, not in labels or the environment",
         )
     return text
+
+
+def owned_by(manifest: Manifest) -> Manifest:
+    """What makes a manifest one sandbox's pod."""
+    about = manifest.get("metadata") or {}
+    told = {**(about.get("labels") or {}), **(about.get("annotations") or {})}
+    return {"name": about.get("name")} | {k: v for k, v in told.items() if k.startswith(PREFIX)}
 
 
 def is_ours(pod: PodView) -> bool:

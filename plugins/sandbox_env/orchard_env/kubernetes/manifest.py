@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from orchard_core import SandboxSpec, outlet_environment
+from orchard_core import ConfigError, SandboxSpec, outlet_environment
 from orchard_env.kubernetes import labels
 from orchard_env.kubernetes.config import KubernetesConfig
 from orchard_env.kubernetes.demands import Identity, identity
@@ -28,6 +28,7 @@ _TOKEN: Final = f"{_SHARED}/token/token"
 _WORKSPACE: Final = "/workspace"
 _SHARED_SIZE: Final = "64Mi"
 _DEADLINE_GRACE_S: Final = 30.0
+_SECONDS_MAX: Final = 2.0**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,15 @@ def pod_manifest(
         "metadata": _metadata(sandbox_id, spec, config, owner),
         "spec": _pod(sandbox_id, spec, config, memory_mb),
     }
-    return patched(manifest, config.pod_patch) if config.pod_patch else manifest
+    if not config.pod_patch:
+        return manifest
+    changed = patched(manifest, config.pod_patch)
+    if labels.owned_by(changed) != labels.owned_by(manifest):
+        raise ConfigError(
+            f"the pod patch {config.pod_patch} changes whose the pod is",
+            hint=f"leave the name, the labels and the annotations of {labels.PREFIX} as they are",
+        )
+    return changed
 
 
 def _metadata(sandbox_id: str, spec: SandboxSpec, config: KubernetesConfig, owner: PodOwner) -> Manifest:
@@ -84,7 +93,7 @@ def _pod(sandbox_id: str, spec: SandboxSpec, config: KubernetesConfig, memory_mb
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 1,
         # The driver ends a sandbox in time; this is for one whose driver is dead.
-        "activeDeadlineSeconds": math.ceil(spec.ttl_s + config.create_timeout_s + _DEADLINE_GRACE_S),
+        "activeDeadlineSeconds": _deadline_s(spec, config),
         # Names are resolved by the driver's proxy: a resolver inside would carry data out.
         "dnsPolicy": "None",
         "dnsConfig": {"nameservers": ["127.0.0.1"], "options": [{"name": "attempts", "value": "1"}]},
@@ -95,6 +104,10 @@ def _pod(sandbox_id: str, spec: SandboxSpec, config: KubernetesConfig, memory_mb
     }
     pod |= _placement(config)
     return pod
+
+
+def _deadline_s(spec: SandboxSpec, config: KubernetesConfig) -> int:
+    return math.ceil(min(_SECONDS_MAX, spec.ttl_s + config.create_timeout_s + _DEADLINE_GRACE_S))
 
 
 def _placement(config: KubernetesConfig) -> Manifest:

@@ -99,8 +99,11 @@ class PodPlace:
                 f"{_ATTACH_S:g} s",
                 hint=_REACH.format(where="pods"),
             ) from error
-        await self._own()
-        self._session.held.add(self._pod.name)
+        try:
+            await self._own()
+        except BaseException:
+            await client.close()
+            raise
         return await self._ready(client, at_once=False)
 
     async def _first(self) -> AgentClient:
@@ -202,10 +205,17 @@ class PodPlace:
 
     async def _own(self) -> None:
         """Have this driver's lease keep it alive. Raises SandboxGone, SandboxUnavailable."""
+        # Known before the label says so: a pod in our name that nobody here knows would be taken for a stray.
+        held, name = self._session.held, self._pod.name
+        held.add(name)
         if self._pod.labels.get(labels.DRIVER) == self._session.driver:
             return
         about = {"uid": self._pod.uid, "labels": {labels.DRIVER: self._session.driver}}
-        await self._patch({"metadata": about})
+        try:
+            await self._patch({"metadata": about})
+        except BaseException:
+            held.discard(name)
+            raise
 
     async def _annotate(self, generation: int) -> None:
         annotations = {labels.GENERATION: str(generation)}

@@ -18,7 +18,7 @@ from orchard_env.kubernetes.demands import check_demands
 from orchard_env.kubernetes.manifest import pod_manifest
 from orchard_env.kubernetes.place import PodPlace
 from orchard_env.kubernetes.pods import PodView
-from orchard_env.kubernetes.resources import PODS
+from orchard_env.kubernetes.resources import PODS, Manifest
 from orchard_env.kubernetes.session import ClusterSession
 
 _LEAVING_S = 30.0
@@ -54,15 +54,11 @@ class PodPlaces:
 
     async def _create(self, session: ClusterSession, sandbox_id: str, spec: SandboxSpec) -> PodView:
         manifest = pod_manifest(sandbox_id, spec, self._config, session.owner, memory_mb=None)
-        making = asyncio.ensure_future(session.create(manifest))
         try:
-            return await asyncio.shield(making)
+            return await _make(session, manifest)
         except SandboxExists:
             await self._wait_for_leaving(session, sandbox_id)
-            return await session.create(manifest)
-        except asyncio.CancelledError:
-            await unbroken(_undo(session, making))
-            raise
+            return await _make(session, manifest)
 
     async def _wait_for_leaving(self, session: ClusterSession, name: str) -> None:
         """Until a sandbox of this name that is being removed has gone. Raises SandboxExists for one that is
@@ -111,6 +107,16 @@ class PodPlaces:
             self._places = set()
             await asyncio.gather(*(place.let_go() for place in left))
             await session.close(released=bool(left))
+
+
+async def _make(session: ClusterSession, manifest: Manifest) -> PodView:
+    """A pod, or none: also when the caller is cancelled meanwhile."""
+    making = asyncio.ensure_future(session.create(manifest))
+    try:
+        return await asyncio.shield(making)
+    except asyncio.CancelledError:
+        await unbroken(_undo(session, making))
+        raise
 
 
 async def _undo(session: ClusterSession, making: asyncio.Future[PodView]) -> None:

@@ -198,7 +198,10 @@ def test_everything_that_is_known_of_a_sandbox_is_on_its_pod() -> None:
         ({"env": {"A": "\udce9"}}, "A"),
         ({"user": "no such; user"}, "user"),
         ({"cpu": 0.0}, "cpu"),
+        ({"cpu": float("inf")}, "cpu"),
+        ({"cpu": float("nan")}, "cpu"),
         ({"memory_mb": -1}, "memory_mb"),
+        ({"disk_mb": 10**30}, "disk_mb"),
         ({"labels": {labels.DRIVER: "stranger"}}, "driver"),
         ({"labels": {"x": "y" * 300_000}}, "200 KiB"),
     ],
@@ -239,3 +242,22 @@ def test_an_image_may_stand_for_the_host() -> None:
     assert main_container(made)["image"] == "python:3.12-slim"
     assert "host" in capabilities_of(KubernetesConfig(host_image="python:3.12-slim")).images
     assert "host" not in capabilities_of(KubernetesConfig()).images
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"metadata": {"name": "another"}},
+        {"metadata": {"labels": None}},
+        {"metadata": {"labels": {labels.DRIVER: "another"}}},
+        {"metadata": {"annotations": {labels.SPEC: "{}"}}},
+    ],
+)
+def test_a_patch_cannot_change_whose_a_pod_is(patch: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="whose the pod is"):
+        pod(pod_patch=patch)
+
+
+def test_a_life_without_end_is_as_long_as_a_pods_can_be() -> None:
+    assert pod(spec(ttl_s=float("inf")))["spec"]["activeDeadlineSeconds"] == 2**31 - 1
+    assert pod(spec(ttl_s=100.0))["spec"]["activeDeadlineSeconds"] >= 100
