@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import orjson
 
+from orchard_env.service.ending import ended
 from orchard_env.service.state.contract import SharedState
 from orchard_env.service.state.values import StateUnavailable
 
@@ -35,9 +36,7 @@ class Presence:
 
     async def close(self) -> None:
         """Be gone at once."""
-        if self._beating is not None:
-            self._beating.cancel()
-            await asyncio.gather(self._beating, return_exceptions=True)
+        await ended(self._beating)
         try:
             await self._state.replicas.leave(self._replica)
         except StateUnavailable as error:

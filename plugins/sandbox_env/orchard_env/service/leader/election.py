@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from orchard_core import OrchardError
+from orchard_env.service.ending import ended
 from orchard_env.service.leader.contract import Grip
 
 _LOG = logging.getLogger("orchard.service.leader")
@@ -59,10 +60,7 @@ class Election:
 
     async def stop(self) -> None:
         """See Leadership."""
-        if self._standing is not None:
-            self._standing.cancel()
-            await asyncio.gather(self._standing, return_exceptions=True)
-            self._standing = None
+        await ended(self._standing)
         term, self._term = self._term, None
         if term is not None:
             with suppress(OrchardError):

@@ -14,6 +14,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from orchard_core import Record, ServiceOverloaded
+from orchard_env.service.ending import ended
 from orchard_env.service.state.contract import SharedState
 from orchard_env.service.state.values import StateUnavailable, Table
 from orchard_env.service.tenancy.records import Access, AccessIndex, KeyRecord, TenantRecord
@@ -72,9 +73,7 @@ class SharedKeys:
 
     async def close(self) -> None:
         """Keep it up to date no more."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await ended(*self._tasks)
 
     async def _listen(self) -> None:
         async for _ in self._state.topics.listen(f"table:{TABLE}"):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orchard_core import ConfigError, Record
+from orchard_env.service.ending import ended
 
 _LOG = logging.getLogger("orchard.service.tls")
 
@@ -62,9 +63,7 @@ class TlsFiles:
 
     async def close(self) -> None:
         """Look no more."""
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
+        await ended(self._watching)
 
     async def _watch(self, every_s: float) -> None:
         while True:

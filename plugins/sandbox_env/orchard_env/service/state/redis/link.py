@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchard_core import ConfigError
+from orchard_env.service.ending import ended
 from orchard_env.service.state.redis.settings import RedisSettings
 from orchard_env.service.state.values import StateHealth, StateUnavailable
 
@@ -88,9 +89,7 @@ class RedisLink:
 
     async def close(self) -> None:
         """Close every connection."""
-        if self._returning is not None:
-            self._returning.cancel()
-            await asyncio.gather(self._returning, return_exceptions=True)
+        await ended(self._returning)
         await self._redis.aclose()
         await self._probe.aclose()
 
