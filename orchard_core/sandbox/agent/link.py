@@ -29,6 +29,8 @@ _OVERLOADED_S = 120.0
 _RETRY_AFTER_MAX_S = 30.0
 _LOSSES = 2
 """Calls in a row that break on a way to which there is another, until it is given up."""
+_LOST_FOR_GOOD = (401, 421)
+"""The token has ended, or another's agent answers there now."""
 _FOR_ALL = ("/v1/exec", "/v1/files", "/v1/tree")
 """What every token may use; a refusal there has to do with the command or the file."""
 
@@ -129,6 +131,8 @@ class AgentLink:
                 other = self._other(route)
                 if other is None or _begun(watched) or not _refused(answer, target):
                     break
+                if answer.status in _LOST_FOR_GOOD:
+                    self._gave_up(route)
                 connection.close()
                 route, connection = other, await other.acquire()
             yield answer
@@ -226,7 +230,7 @@ class AgentLink:
 
 def _refused(answer: Answer, target: str) -> bool:
     """The agent did nothing: another's token, another's id, or a token that is not for this."""
-    return answer.status in (401, 421) or (answer.status == 403 and not target.startswith(_FOR_ALL))
+    return answer.status in _LOST_FOR_GOOD or (answer.status == 403 and not target.startswith(_FOR_ALL))
 
 
 class _Watched:

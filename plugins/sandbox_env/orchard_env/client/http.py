@@ -27,6 +27,8 @@ ANSWER_MAX = 256 << 20
 _CONNECT_S = 15.0
 _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0)
 """A service that restarts is away for a while, and what runs in its sandboxes goes on."""
+_FIRST = 3
+"""Pauses for one that has never answered: its address may be wrong."""
 _RETRY_AFTER_MAX_S = 30.0
 _OVERLOADED_S = 180.0
 """How long a service that has no room is asked again."""
@@ -43,6 +45,7 @@ class ServiceHttp:
         self.address = address
         self._timeout_s = timeout_s
         self._session: aiohttp.ClientSession | None = None
+        self._answered = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def json(
@@ -81,7 +84,7 @@ class ServiceHttp:
 
     async def repeated(self, once: Callable[[], Awaitable[_T]], *, repeat: bool) -> _T:
         """What `once` gives, again within bounds while that may help."""
-        pauses = iter(_PAUSES_S)
+        pauses = iter(_PAUSES_S if self._answered else _PAUSES_S[:_FIRST])
         waited_s = 0.0
         while True:
             try:
@@ -125,6 +128,7 @@ class ServiceHttp:
                 timeout=limits,
                 allow_redirects=False,
             ) as answer:
+                self._answered = True
                 if not 200 <= answer.status < 300:
                     body = await answer.content.read(1 << 16)
                     raise error_of(answer.status, body, answer.headers, where=where, missing=missing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 
 from orchard_core import (
@@ -10,6 +11,7 @@ from orchard_core import (
     AgentEndpoint,
     LocalAddress,
     OrchardError,
+    SandboxConnectionLost,
     SandboxError,
     SandboxGone,
     SandboxUnavailable,
@@ -19,6 +21,7 @@ from orchard_env.remote.heartbeats import Heartbeats
 from orchard_env.remote.service import RemoteService
 
 _PROBE_S = 1.5
+_SHUT_S = 60.0
 _DELETE_S = 120.0
 
 
@@ -55,6 +58,23 @@ class RemoteClient(AgentClient):
         await self._service.withdraw(self.endpoint.sandbox_id, token)
 
 
+class StraightWay:
+    """Whether agents can be reached without the service, as was last seen by any sandbox of a provider: in a
+    network that does not let it, only one in a while is tried."""
+
+    def __init__(self) -> None:
+        self._shut_until = 0.0
+
+    @property
+    def worth_trying(self) -> bool:
+        """It was not seen shut lately."""
+        return time.monotonic() >= self._shut_until
+
+    def shut(self) -> None:
+        """Nobody answered."""
+        self._shut_until = time.monotonic() + _SHUT_S
+
+
 class RemotePlace:
     """Honours StandingPlace and TellingPlace."""
 
@@ -63,6 +83,7 @@ class RemotePlace:
         service: RemoteService,
         config: RemoteConfig,
         beats: Heartbeats | None,
+        straight: StraightWay,
         *,
         sandbox_id: str,
         workdir: str,
@@ -70,6 +91,7 @@ class RemotePlace:
         self._service = service
         self._config = config
         self._beats = beats
+        self._straight = straight
         self._id = sandbox_id
         self._begun = False
         self._gone: SandboxGone | None = None
@@ -111,13 +133,19 @@ class RemotePlace:
 
     async def _direct(self) -> AgentEndpoint | None:
         """The agent's own address, if it answers there soon."""
-        with suppress(OrchardError, TimeoutError):
+        if self._config.direct == "auto" and not self._straight.worth_trying:
+            return None
+        with suppress(OrchardError):
             view = await self._service.endpoint(self._id)
             if view.url is None:
                 return None
             endpoint = AgentEndpoint(url=view.url, token=view.token, sandbox_id=view.sandbox_id)
-            async with asyncio.timeout(_PROBE_S), AgentClient(endpoint) as probe:
-                await probe.health()
+            try:
+                async with asyncio.timeout(_PROBE_S), AgentClient(endpoint) as probe:
+                    await probe.health()
+            except (TimeoutError, SandboxConnectionLost, SandboxGone):
+                self._straight.shut()
+                return None
             return endpoint
         return None
 

@@ -21,7 +21,7 @@ from orchard_core import (
 )
 from orchard_env.remote.config import RemoteConfig
 from orchard_env.remote.heartbeats import Heartbeats
-from orchard_env.remote.place import RemotePlace
+from orchard_env.remote.place import RemotePlace, StraightWay
 from orchard_env.remote.service import RemoteService, fault_of, request_for
 from orchard_env.types.v2 import SandboxRequest, SandboxView
 
@@ -38,6 +38,7 @@ class RemotePlaces:
         self._service = service
         self._config = config
         self._beats = Heartbeats(service, every_s=beat_s) if config.heartbeat else None
+        self._straight = StraightWay()
         self._saved: set[str] = set()
 
     async def place(self, sandbox_id: str, spec: SandboxSpec) -> NewPlace:
@@ -73,7 +74,9 @@ class RemotePlaces:
                 await self._service.delete(view.id)
 
     def _at(self, sandbox_id: str, workdir: str) -> RemotePlace:
-        return RemotePlace(self._service, self._config, self._beats, sandbox_id=sandbox_id, workdir=workdir)
+        return RemotePlace(
+            self._service, self._config, self._beats, self._straight, sandbox_id=sandbox_id, workdir=workdir
+        )
 
     async def standing(self) -> list[StandingSandbox]:
         """See AdoptingProvider: those that carry the configured labels."""

@@ -39,6 +39,8 @@ class Ports:
     def __init__(self) -> None:
         self.connections = 0
         """How many came in so far."""
+        self.refuses = False
+        """Whoever comes in is thrown out."""
         self._relays: list[_Relay] = []
 
     async def open(self, path: str) -> int:
@@ -74,6 +76,8 @@ class _Relay:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._ports.connections += 1
         try:
+            if self._ports.refuses:
+                raise ConnectionRefusedError
             inner_reader, inner_writer = await _connected(Path(self._path))
         except OSError:
             writer.transport.abort()

@@ -107,6 +107,26 @@ async def test_what_nobody_can_reach_any_more_is_reached_through_the_service(
         assert ports.connections == before
 
 
+async def test_a_token_that_has_ended_is_no_end_of_the_sandbox(
+    provider: RemoteProvider, service: Running
+) -> None:
+    async with await provider.create(SandboxSpec()) as sandbox:
+        assert isinstance(sandbox, AgentSandbox)
+        async with sandbox.lent() as client:
+            await client.revoke_token(client.endpoint.token)
+        assert (await sandbox.exec("echo on")).stdout == b"on\n"
+        assert not await is_direct(sandbox)
+
+
+async def test_a_network_that_lets_nobody_through_is_tried_once(
+    provider: RemoteProvider, service: Running, ports: Ports
+) -> None:
+    ports.refuses = True
+    made = [await provider.create(SandboxSpec()) for _ in range(3)]
+    assert ports.connections == 1
+    assert [(await sandbox.exec("echo x")).stdout for sandbox in made] == [b"x\n"] * 3
+
+
 async def test_what_is_begun_straight_is_gone_on_with_through_the_service(
     provider: RemoteProvider, service: Running, ports: Ports
 ) -> None:
