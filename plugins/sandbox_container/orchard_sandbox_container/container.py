@@ -29,6 +29,7 @@ from orchard_sandbox_container.owner import Owner
 _POLL_S = 0.005
 _LOOK_S = 0.5
 _VERDICT_S = 4.0
+_LAG_S = 0.05
 _KILLED = 137
 
 Gate = Callable[[], contextlib.AbstractAsyncContextManager[object]]
@@ -186,13 +187,13 @@ class Container:
             return self._end
         try:
             async with asyncio.timeout(_VERDICT_S):
-                state = await self._state()
+                state = await self._settled_state()
         except EngineRefused as error:
             if error.status != 404:
                 return None
             self._end = SandboxGone(f"sandbox {self.id}: somebody removed its container", by="infrastructure")
         except (SandboxUnavailable, TimeoutError) as error:
-            if self._pid and not Path(f"/proc/{self._pid}").exists():
+            if self._is_seen_dead():
                 return SandboxGone(f"sandbox {self.id} ended with its engine: {error}", by="infrastructure")
             return None
         else:
@@ -215,8 +216,21 @@ class Container:
         state: dict[str, Any] = found.get("State") or {}
         return state
 
+    async def _settled_state(self) -> dict[str, Any]:
+        """An engine notices the death of a container a moment after this machine can."""
+        while True:
+            state = await self._state()
+            if not (state.get("Running") and self._is_seen_dead()):
+                return state
+            await asyncio.sleep(_LAG_S)
+
+    def _is_seen_dead(self) -> bool:
+        """The agent's process is gone, as seen from here; False when it never was seen."""
+        return self._pid > 0 and not Path(f"/proc/{self._pid}").exists()
+
     async def _note_pid(self) -> None:
-        self._pid = int((await self._state()).get("Pid") or 0)
+        pid = int((await self._state()).get("Pid") or 0)
+        self._pid = pid if Path(f"/proc/{pid}").exists() else 0
 
     async def _words(self, error: Exception) -> str:
         said = await self._engine.logs(self.container)

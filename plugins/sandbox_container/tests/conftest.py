@@ -28,6 +28,18 @@ STRAYS = [
 """What podman makes outside any folder it is told, as root; innermost first."""
 
 
+AGENTS_OWN = ("files", "given", "names", "once", "output", "started", "trees")
+"""Parts of the sandbox suite whose answers the agent gives alone, in any container as anywhere else."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All of the suite takes two minutes on an engine: what depends on the agent alone is for `make nightly`."""
+    for item in items:
+        module = getattr(getattr(item, "function", None), "__module__", "")
+        if "test_suite.py" in item.nodeid and module.rpartition(".")[2] in AGENTS_OWN:
+            item.add_marker(pytest.mark.nightly)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Podman:
     """A service that runs, and its command line."""

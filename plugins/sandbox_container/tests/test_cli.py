@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from orchard_sandbox_container.config import ContainerConfig
 from orchard_sandbox_container.provider import ContainerProvider
 
@@ -25,6 +26,7 @@ async def orchard(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 async def test_what_stands_is_listed_and_left_alone(podman: Podman, tmp_path: Path) -> None:
     provider = ContainerProvider(ContainerConfig(engine=podman.socket, state_dir=str(tmp_path)))
     spec = SandboxSpec.model_validate({"image": "oci:busybox", "labels": {"run": "first\x1b[2J"}})
@@ -39,6 +41,7 @@ async def test_what_stands_is_listed_and_left_alone(podman: Podman, tmp_path: Pa
     await provider.close()
 
 
+@pytest.mark.slow
 async def test_an_image_is_built_ahead(podman: Podman, tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text("FROM busybox\nENV AHEAD=1\n")
     done = await orchard("pull", f"build:{tmp_path}", "--engine", podman.socket, "--json")

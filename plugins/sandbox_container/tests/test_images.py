@@ -100,6 +100,7 @@ async def test_a_read_only_root_has_places_to_write(podman: Podman, tmp_path: Pa
         await provider.close()
 
 
+@pytest.mark.slow
 async def test_an_image_that_cannot_be_pulled_tells_the_engines_words(podman: Podman, tmp_path: Path) -> None:
     heard: list[ImageProgress] = []
     config = ContainerConfig(engine=podman.socket, state_dir=str(tmp_path))
@@ -122,6 +123,7 @@ async def test_an_image_that_may_not_be_pulled_is_not(podman: Podman, tmp_path: 
     await provider.close()
 
 
+@pytest.mark.slow
 async def test_a_directory_is_built_once_for_what_it_holds(podman: Podman, tmp_path: Path) -> None:
     heard: list[ImageProgress] = []
     build = tmp_path / "build"

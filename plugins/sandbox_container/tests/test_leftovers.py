@@ -79,6 +79,7 @@ async def test_the_next_driver_removes_what_a_killed_one_left(podman: Podman, tm
         assert boxes(tmp_path) == []
 
 
+@pytest.mark.slow
 async def test_a_killed_drivers_sandbox_can_be_adopted_first(podman: Podman, tmp_path: Path) -> None:
     with driver(podman, tmp_path) as (process, left):
         process.send_signal(signal.SIGKILL)
@@ -92,6 +93,7 @@ async def test_a_killed_drivers_sandbox_can_be_adopted_first(podman: Podman, tmp
     await provider.close()
 
 
+@pytest.mark.slow
 async def test_what_a_driver_let_go_of_waits_to_be_adopted(podman: Podman, tmp_path: Path) -> None:
     with driver(podman, tmp_path, "release") as (process, left):
         process.send_signal(signal.SIGKILL)
@@ -104,6 +106,7 @@ async def test_what_a_driver_let_go_of_waits_to_be_adopted(podman: Podman, tmp_p
     await provider.close()
 
 
+@pytest.mark.slow
 async def test_a_living_drivers_sandbox_is_left_alone(podman: Podman, tmp_path: Path) -> None:
     with driver(podman, tmp_path) as (process, theirs):
         provider = ContainerProvider(ContainerConfig(engine=podman.socket, state_dir=str(tmp_path)))

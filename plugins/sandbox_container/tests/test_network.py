@@ -64,6 +64,7 @@ async def test_open_refuses_what_is_not_public(provider: ContainerProvider) -> N
             assert await answer(sandbox, f"http://{address}/") == "403", address
 
 
+@pytest.mark.slow
 async def test_the_way_out_goes_on_under_an_adopter(
     podman: Podman, python_image: str, tmp_path: Path
 ) -> None:
