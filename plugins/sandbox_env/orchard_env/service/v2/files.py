@@ -15,7 +15,7 @@ from orchard_env.service.passthrough_calls import find_call
 from orchard_env.service.seams import Scope, Work
 from orchard_env.service.v2.base import Routes, SandboxId
 from orchard_env.service.v2.carried import CarriedResponse
-from orchard_env.service.v2.file_docs import ARCHIVE, CONTENT, DONE, TAR, Mode, PathQuery, User, body
+from orchard_env.service.v2.file_docs import ARCHIVE, CONTENT, DONE, Mode, PathQuery, User, body
 from orchard_env.service.v2.file_view import file_view
 from orchard_env.service.v2.query import agent_target, flag, path_in
 from orchard_env.service.v2.refusals import REFUSALS
@@ -50,7 +50,7 @@ class FileRoutes(Routes):
         add(f"{files}/mkdir", self.mkdir, "POST", DONE)
         add(f"{files}/move", self.move, "POST", DONE)
         add(tree, self.read_tree, "GET", ARCHIVE)
-        add(tree, self.write_tree, "PUT", DONE, TAR)
+        add(tree, self.write_tree, "PUT", DONE, "application/octet-stream")
         told: dict[str, Any] = {"responses": REFUSALS}
         router.add_api_route(f"{files}/stat", self.stat, methods=["GET"], response_model=FileView, **told)
         router.add_api_route(f"{files}/list", self.list, methods=["GET"], response_model=FileList, **told)

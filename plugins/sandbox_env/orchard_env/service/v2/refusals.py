@@ -29,3 +29,4 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": f"{text}."} for status, text in _WORDS.items()
 }
 """For `responses=` of every route."""
+REFUSALS[431] = {"description": "Line and headers of the request are too large; the connection closes."}

@@ -32,7 +32,7 @@ LastEventId = Annotated[
 ]
 _EVENTS: dict[str, Any] = {
     "description": "Events `started`, `stdout`, `stderr`, `exit`, and `error` in place of `exit`.",
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "content": {"text/event-stream": {}},
 }
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}
 
