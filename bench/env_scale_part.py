@@ -95,7 +95,8 @@ async def follow(kubeconfig: str, port: int, count: int) -> dict[str, float]:
 
 async def live(kubeconfig: str, port: int, count: int, at_once: int, agents: int) -> dict[str, float]:
     """So many sandboxes through the provider: created `at_once` at a time, all kept, then all closed."""
-    config = KubernetesConfig(kubeconfig=kubeconfig, agent_port=agents, calls_per_s=100_000.0)
+    # The pods that stand belong to a driver that never was: a reaper would rightly begin to remove them.
+    config = KubernetesConfig(kubeconfig=kubeconfig, agent_port=agents, calls_per_s=100_000.0, reap=False)
     async with aiohttp.ClientSession() as session:
         provider = open_kubernetes(config)
         first = await provider.create(SPEC)
