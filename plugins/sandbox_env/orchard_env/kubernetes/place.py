@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable
 from typing import TypeVar
 
@@ -25,7 +24,6 @@ from orchard_core import (
     renew_agent,
 )
 from orchard_env.kubernetes import labels
-from orchard_env.kubernetes.failures import failure_of
 from orchard_env.kubernetes.faults import ObjectMissing
 from orchard_env.kubernetes.manifest import pod_manifest
 from orchard_env.kubernetes.pods import PodView
@@ -249,7 +247,7 @@ class PodPlace:
         pod = self._session.pods.get(self._pod.name)
         if pod is None or pod.uid != self._pod.uid:
             return SandboxGone(f"sandbox {self._pod.name} is gone: its pod was deleted")
-        return failure_of(pod, self._session.waiter.events_of(pod), now=time.time())
+        return self._session.waiter.failure(pod)
 
     async def verdict(self) -> SandboxGone | None:
         """See TellingPlace. The agent is asked as well: a lost connection alone proves nothing."""
