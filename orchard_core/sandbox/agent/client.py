@@ -250,7 +250,7 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
     async def own_address(self) -> LocalAddress:
         """A local address that leads to the agent itself, through the service before it, until the client is
         closed: for programs that hold a token and know nothing of services."""
-        forward = Forward(self._link, 0)
+        forward = Forward(self._link, None)
         self._forwards.append(forward)
         return await forward.open()
 

@@ -15,11 +15,11 @@ _PIECE = 64 * 1024
 
 class Forward:
     """A local listener; each of its connections becomes one to `port` on the sandbox's loopback, or to the
-    agent itself when that is 0 and a service leads to it."""
+    agent itself when that is None and a service leads to it."""
 
-    def __init__(self, link: AgentLink, port: int) -> None:
+    def __init__(self, link: AgentLink, port: int | None) -> None:
         self._link = link
-        self._path = f"/v1/forward/{port}" if port else "/v1/raw"
+        self._path = "/v1/raw" if port is None else f"/v1/forward/{port}"
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
