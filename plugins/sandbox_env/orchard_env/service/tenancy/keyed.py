@@ -80,6 +80,11 @@ class KeyedTenancy:
         if self._to_be_settled(tenant.name):
             await self._settle(tenant.name, standing)
         full = await self._state.ledgers.hold(ledger, entry, amounts, limits)
+        if full is None and self._to_be_settled(tenant.name):
+            # The store went away under it, and it was let in by what this replica knows alone.
+            await self._state.ledgers.drop(ledger, entry)
+            await self._settle(tenant.name, standing)
+            full = await self._state.ledgers.hold(ledger, entry, amounts, limits)
         if full is not None:
             # Something may have ended without anybody's word: what stands decides.
             await self._settle(tenant.name, standing)

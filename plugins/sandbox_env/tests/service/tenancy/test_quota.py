@@ -140,6 +140,19 @@ async def test_while_redis_is_away_the_quota_holds_by_what_stands(
     await state.close()
 
 
+async def test_when_redis_goes_away_under_a_create_what_stands_decides(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    state = open_state(redis_server.settings())
+    one = await tenancy(tmp_path, state)
+    await one.allow_create(ALICE, spec("s0"), stands())
+    redis_server.kill()
+    standing = [spec("s0"), spec("of-another-1"), spec("of-another-2")]
+    with pytest.raises(QuotaExceeded):
+        await one.allow_create(ALICE, spec("s1"), stands(*standing))
+    await state.close()
+
+
 @pytest.mark.parametrize(
     ("work", "limits", "burst"),
     [(Work.CREATE, {"creates_per_min": 30}, 5), (Work.EXEC, {"execs_per_s": 0.5}, 1)],
