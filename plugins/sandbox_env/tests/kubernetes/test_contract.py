@@ -152,7 +152,7 @@ class TestPods:
             assert up.ip
             assert up.node
             assert abs(up.created - api.now()) < ENOUGH
-            assert await api.delete(PODS, "a", uid=up.uid, grace_s=1)
+            assert await api.delete(PODS, "a", uid=up.uid, grace_s=0)
             assert await pods.until("a", lambda one: one is None, ENOUGH) is None
 
     async def test_an_eviction_deletes_the_pod(self, api: ClusterApi) -> None:
