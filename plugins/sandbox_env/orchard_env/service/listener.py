@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import uvicorn
@@ -124,8 +124,13 @@ class Server(uvicorn.Server):
             for number in caught:
                 loop.remove_signal_handler(number)
 
+    on_end: Callable[[], None] | None = None
+    """Called when it is told to end, before it waits for the requests that it has."""
+
     def _told(self) -> None:
         self.force_exit = self.should_exit
+        if self.on_end is not None:
+            self.on_end()
         self.should_exit = True
 
 
@@ -141,6 +146,7 @@ def server(app: ASGIApp, *, drain_s: float, connection: type[Connection] = Conne
             loop="asyncio",
             lifespan="on",
             log_config=None,
+            log_level="warning",  # below it the web socket library writes addresses, which may hold a key
             access_log=False,
             server_header=False,
             date_header=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -9,6 +10,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
+from orchard_env.service.seams import Tenant
 from schemathesis import GenerationMode
 from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi.checks import (
@@ -17,9 +19,12 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from ..running import Running
+from orchard_core import load_provider
 
-EXAMPLES = 6
+from ..running import GENEROUS_S, KnownKeys, Running, parts_of, running
+
+KEY = "a-good-key"
+EXAMPLES = 4
 """Of each call."""
 EXCLUDED = [negative_data_rejection, positive_data_acceptance, unsupported_method]
 """Whether a file, a user or a program of a made-up name is there, no document tells; and paths of JSON
@@ -41,16 +46,26 @@ def test_the_document_names_every_call_of_v2(client: httpx.Client) -> None:
     }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def keyed(isolation: None) -> Iterator[Running]:
+    """A service that asks for a key."""
+    keys = KnownKeys(**{KEY: Tenant(name="ours")})
+    with running(lambda: parts_of(load_provider("local"), tenancy=keys), key=KEY) as served:
+        yield served
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 def test_no_input_makes_the_service_fail_or_answer_otherwise_than_the_document_says(
-    service: Running, sandbox: str, mode: GenerationMode
+    keyed: Running, mode: GenerationMode
 ) -> None:
-    schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json")
+    with keyed.client() as client:
+        sandbox = client.post("/v2/sandboxes", params={"wait": GENEROUS_S}, json={}).json()["id"]
+    schema = schemathesis.openapi.from_url(f"{keyed.url}/openapi.json", headers={"X-API-Key": KEY})
     for found in schema.get_all_operations():
         call = found.ok()
         if call.path.startswith("/v2") and (call.path not in ENDS or call.method.upper() == "GET"):
-            examine(call, mode, service, sandbox)
+            examine(call, mode, keyed, sandbox)
 
 
 def examine(call: APIOperation[Any], mode: GenerationMode, service: Running, sandbox: str) -> None:
@@ -67,7 +82,9 @@ def examine(call: APIOperation[Any], mode: GenerationMode, service: Running, san
         for wait in ("wait", "timeout_s"):
             if wait in (case.query or {}):
                 case.query[wait] = 0
-        case.call_and_validate(base_url=service.url, excluded_checks=EXCLUDED, timeout=60)
+        case.call_and_validate(
+            base_url=service.url, headers={"X-API-Key": KEY}, excluded_checks=EXCLUDED, timeout=60
+        )
 
     try:
         tried()
