@@ -8,8 +8,9 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import TypeVar
 
 from orchard_core import (
     AdoptingProvider,
@@ -28,6 +29,8 @@ from orchard_env.service.faults import SandboxUnknown
 from orchard_env.service.heartbeats import Heartbeats, OwnHeartbeats
 from orchard_env.service.log import SERVICE
 from orchard_env.service.settings import ServiceSettings
+
+_T = TypeVar("_T")
 
 Gone = Callable[[str, str], Awaitable[None]]
 """Told a tenant's name and the id of a sandbox of it that is no more."""
@@ -67,8 +70,28 @@ class Fleet:
         self._ends: dict[str, asyncio.Task[None]] = {}
         self._finds: dict[str, asyncio.Task[Entry | None]] = {}
         self._sweeping: asyncio.Task[None] | None = None
-        self.draining = False
+        self._ending = asyncio.Event()
+
+    @property
+    def draining(self) -> bool:
         """Whether it takes no new sandboxes any more."""
+        return self._ending.is_set()
+
+    def begin_drain(self) -> None:
+        """From now on nothing new is taken, and nobody waits."""
+        self._ending.set()
+
+    async def unless_draining(self, work: Coroutine[None, None, _T]) -> _T | None:
+        """What the work gives; None, and it is cancelled, when the service begins to end before that."""
+        doing = asyncio.ensure_future(work)
+        ending = asyncio.ensure_future(self._ending.wait())
+        try:
+            await asyncio.wait((doing, ending), return_when=asyncio.FIRST_COMPLETED)
+            return doing.result() if doing.done() else None
+        finally:
+            doing.cancel()
+            ending.cancel()
+            await asyncio.gather(doing, ending, return_exceptions=True)
 
     @property
     def adopts(self) -> bool:
@@ -284,7 +307,7 @@ class Fleet:
 
     async def drain(self) -> None:
         """The service ends: what outlives it is let go, the rest is destroyed. It says which in the log."""
-        self.draining = True
+        self.begin_drain()
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)

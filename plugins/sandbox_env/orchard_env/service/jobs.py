@@ -14,7 +14,15 @@ from dataclasses import dataclass
 
 import orjson
 
-from orchard_core import AgentClient, ExecError, ExecForgotten, ExecResult, RunTold, SandboxError
+from orchard_core import (
+    AgentClient,
+    ExecError,
+    ExecForgotten,
+    ExecResult,
+    RunTold,
+    SandboxError,
+    SandboxUnavailable,
+)
 from orchard_env.service.ended import EndedJobs
 from orchard_env.service.entry import Entry
 from orchard_env.service.faults import JobUnknown, SandboxUnknown
@@ -72,7 +80,7 @@ class Jobs:
         async with entry.lent() as client:
             async with self._admission.enter(tenant, Work.EXEC):
                 told = await self._begin(client, order, min(wait_s, _FIRST_S))
-            while told.open and time.monotonic() < until:
+            while self._waits(told, until):
                 told = await self._ask(client, told.id, until)
         return self._job(entry, told, order.note)
 
@@ -91,20 +99,40 @@ class Jobs:
 
     async def _ask(self, client: AgentClient, run_id: str, until: float) -> RunTold:
         wait_s = max(0.0, min(_POLL_S, until - time.monotonic()))
-        return await client.process(run_id).told(wait_s)
+        process, told = client.process(run_id), None
+        if wait_s and not self._fleet.draining:
+            told = await self._fleet.unless_draining(process.told(wait_s))
+        return told or await process.told()
+
+    def _waits(self, told: RunTold, until: float) -> bool:
+        """A service that ends lets its waiting clients go at once: what they wait for goes on, and another
+        process answers for it."""
+        return told.open and not self._fleet.draining and time.monotonic() < until
 
     def _job(self, entry: Entry, told: RunTold, note: str | Sequence[str] | None) -> Job:
         job_id = f"{entry.id}.{told.id}"
         known = note if note is not None else _read(told.note)
         job = Job(id=job_id, sandbox_id=entry.id, tenant=entry.tenant, command=known, told=told)
-        if self._ended.keep(job) and told.result is not None:
+        if self._ended.keep(job, entry) and told.result is not None:
             self._meters.executed(entry.tenant, _outcome(told.result), told.result.duration_s)
         return job
+
+    async def _remembered(self, job_id: str) -> Job | None:
+        """A job that ended here, unless its sandbox's name is by now another's."""
+        known = self._ended.get(job_id)
+        if known is None:
+            return None
+        job, home = known
+        try:
+            current = await self._fleet.get(job.sandbox_id, tenant=None)
+        except (SandboxUnknown, SandboxUnavailable):
+            return job
+        return job if current is home or current.fault is not None else None
 
     async def get(self, job_id: str, *, tenant: str | None, wait_s: float = 0.0) -> Job:
         """How it stands, after waiting at most `wait_s` seconds for its end. Raises JobUnknown, and why its
         sandbox is no more."""
-        ended = self._ended.get(job_id)
+        ended = await self._remembered(job_id)
         if ended is not None and tenant in (None, ended.tenant):
             return ended
         sandbox_id, dot, run_id = job_id.partition(".")
@@ -118,7 +146,7 @@ class Jobs:
         try:
             async with entry.lent() as client:
                 told = await self._ask(client, run_id, until)
-                while told.open and time.monotonic() < until:
+                while self._waits(told, until):
                     told = await self._ask(client, run_id, until)
         except (ExecForgotten, ExecError) as error:
             raise _unknown(job_id) from error

@@ -41,6 +41,7 @@ async def serve(services: Services, address: Address, *, ready: Callable[[str], 
     tls = _tls(address)
     sock = _bind(address)
     running = server(build_app(services), drain_s=services.settings.drain_s)
+    running.on_end = services.fleet.begin_drain
     if tls is not None:
         use_tls(running, tls)
         tls.start()

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,22 @@ def test_a_killed_service_loses_no_job_and_repeats_none(root: Path) -> None:
         assert ended(second.client, queued_job)["status"] == "succeeded"
         assert ended(second.client, running_job)["stdout"] == "went\n"
     assert (root / sandbox / "work" / "runs").read_text() == "ran\nafter\n"
+
+
+@pytest.mark.slow
+def test_who_waits_for_a_job_is_let_go_when_the_service_ends_and_goes_on_at_the_next(root: Path) -> None:
+    with killable(root) as first, ThreadPoolExecutor() as threads:
+        sandbox = make(first.client)
+        body = {"command": WAIT, "wait": True, "exec_id": "long"}
+        waiting = threads.submit(first.client.post, f"/sandboxes/{sandbox}/exec", json=body)
+        with httpx.Client(base_url=first.client.base_url) as other:
+            while other.get(f"/jobs/{sandbox}.long").status_code != 200:
+                pass
+        assert first.end(signal.SIGTERM) == 0
+        assert waiting.result(GENEROUS_S).json()["status"] == "running"
+    with killable(root) as second:
+        let_go(root, sandbox)
+        assert second.client.post(f"/sandboxes/{sandbox}/exec", json=body).json()["stdout"] == "went\n"
 
 
 @pytest.mark.slow

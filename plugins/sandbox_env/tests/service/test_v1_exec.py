@@ -233,6 +233,20 @@ def test_orphans_are_reaped(client: httpx.Client, sandbox: str) -> None:
     assert waited["stdout"] == "0\n"
 
 
+def test_a_result_outlives_its_sandbox_and_is_not_taken_for_one_of_its_namesake(client: httpx.Client) -> None:
+    asked = {"image": "host", "sandbox_id": "namesake"}
+    client.post("/sandboxes", json=asked).raise_for_status()
+    assert run(client, "namesake", "echo old", exec_id="same")["stdout"] == "old\n"
+    client.delete("/sandboxes/namesake").raise_for_status()
+    assert client.get("/jobs/namesake.same").json()["stdout"] == "old\n"
+    client.post("/sandboxes", json=asked).raise_for_status()
+    assert client.get("/sandboxes/namesake/wait").status_code == 200
+    assert client.get("/jobs/namesake.same").status_code == 404
+    assert run(client, "namesake", "echo new", exec_id="same")["stdout"] == "new\n"
+    assert client.get("/jobs/namesake.same").json()["stdout"] == "new\n"
+    client.delete("/sandboxes/namesake").raise_for_status()
+
+
 def test_whoever_waits_for_a_job_of_a_deleted_sandbox_is_told_at_once(client: httpx.Client) -> None:
     made = client.post("/sandboxes", json={"image": "host"}).json()["sandbox_id"]
     job = start(client, made, "sleep 3000")
