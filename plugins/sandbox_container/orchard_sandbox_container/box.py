@@ -17,6 +17,7 @@ import os
 import re
 import secrets
 import shutil
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,6 +119,24 @@ class Box:
         except FileNotFoundError:
             return False
         shutil.rmtree(self.run)
+        return True
+
+    def listens(self) -> bool:
+        """Somebody takes connections at the socket, or is too busy to. Blocking, a moment."""
+        try:
+            directory = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(1.0)
+                client.connect(f"/proc/self/fd/{directory}/{self.socket.name}")  # of any length
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        except OSError:
+            return True
+        finally:
+            os.close(directory)
         return True
 
     def token(self) -> str:

@@ -7,7 +7,6 @@ import contextlib
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from orchard_core import AgentClient, AgentEndpoint, Outlet, SandboxSpec, needs_outlet, unbroken
@@ -24,7 +23,7 @@ from orchard_sandbox_container.box import Box
 from orchard_sandbox_container.disk import limit_files, watch_disk
 from orchard_sandbox_container.engine import Engine, EngineRefused
 from orchard_sandbox_container.oom import killed_for_memory
-from orchard_sandbox_container.owner import Owner
+from orchard_sandbox_container.owner import Owner, start_time
 
 _POLL_S = 0.005
 _LOOK_S = 0.5
@@ -183,7 +182,7 @@ class Container:
 
     async def verdict(self) -> SandboxGone | None:
         """See TellingPlace."""
-        if self._end is not None:
+        if self._end is not None or self.busy.locked():
             return self._end
         try:
             async with asyncio.timeout(_VERDICT_S):
@@ -220,17 +219,17 @@ class Container:
         """An engine notices the death of a container a moment after this machine can."""
         while True:
             state = await self._state()
-            if not (state.get("Running") and self._is_seen_dead()):
+            if not state.get("Running") or await asyncio.to_thread(self.box.listens):
                 return state
             await asyncio.sleep(_LAG_S)
 
     def _is_seen_dead(self) -> bool:
         """The agent's process is gone, as seen from here; False when it never was seen."""
-        return self._pid > 0 and not Path(f"/proc/{self._pid}").exists()
+        return self._pid > 0 and start_time(self._pid) is None
 
     async def _note_pid(self) -> None:
         pid = int((await self._state()).get("Pid") or 0)
-        self._pid = pid if Path(f"/proc/{pid}").exists() else 0
+        self._pid = pid if pid > 0 and start_time(pid) is not None else 0
 
     async def _words(self, error: Exception) -> str:
         said = await self._engine.logs(self.container)

@@ -31,7 +31,7 @@ class Owner(BaseModel):
         here = _here()
         pid = os.getpid()
         return cls(
-            boot=here.boot, namespace=here.namespace, user=os.geteuid(), pid=pid, started=_started(pid) or 0
+            boot=here.boot, namespace=here.namespace, user=os.geteuid(), pid=pid, started=start_time(pid) or 0
         )
 
     def nobody(self) -> Owner:
@@ -55,13 +55,13 @@ class Owner(BaseModel):
         """Provably: a process of this boot, seen from here, that is no more. Of others nothing is known."""
         here = _here()
         comparable = (self.boot, self.namespace, self.user) == (here.boot, here.namespace, os.geteuid())
-        return comparable and self.pid > 0 and _started(self.pid) != self.started
+        return comparable and self.pid > 0 and start_time(self.pid) != self.started
 
     def is_alive(self) -> bool:
         """Provably: the very process runs, as seen from here."""
         here = _here()
         comparable = (self.boot, self.namespace) == (here.boot, here.namespace)
-        return comparable and self.pid > 0 and _started(self.pid) == self.started
+        return comparable and self.pid > 0 and start_time(self.pid) == self.started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +77,8 @@ def _here() -> _Here:
     return _Here(boot=boot, namespace=Path("/proc/self/ns/pid").stat().st_ino)
 
 
-def _started(pid: int) -> int | None:
-    """None when no such process lives; a zombie does not."""
+def start_time(pid: int) -> int | None:
+    """Clock ticks since boot; None when no such process lives; a zombie does not."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

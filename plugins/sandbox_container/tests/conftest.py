@@ -33,7 +33,7 @@ AGENTS_OWN = ("files", "given", "names", "once", "output", "started", "trees")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All of the suite takes two minutes on an engine: what depends on the agent alone is for `make nightly`."""
+    """All of the suite takes two minutes: what depends on the agent alone is for `make nightly`."""
     for item in items:
         module = getattr(getattr(item, "function", None), "__module__", "")
         if "test_suite.py" in item.nodeid and module.rpartition(".")[2] in AGENTS_OWN:
