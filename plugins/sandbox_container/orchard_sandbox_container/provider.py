@@ -124,6 +124,7 @@ def capabilities_of(info: dict[str, Any], config: ContainerConfig) -> Capabiliti
             "networks": frozenset(NetworkMode),
             "users": True,
             "mounts": True,
+            "pty": True,
             "snapshot": not config.read_only_root,
             "fork": not config.read_only_root,
             "pty": True,
