@@ -58,7 +58,8 @@ def _installed() -> tuple[Part, ...]:
     if importlib.util.find_spec("orchard_env.service.v2.routes") is None:
         return ()
     module = importlib.import_module("orchard_env.service.v2.routes")
-    return (cast("Part", module.add_v2),)
+    admin = importlib.import_module("orchard_env.service.tenancy.admin")
+    return (cast("Part", module.add_v2), cast("Part", admin.add_admin))
 
 
 def _lifespan(services: Services, jobs: Jobs) -> Callable[[FastAPI], Any]:

@@ -60,6 +60,11 @@ class FairAdmission:
         self._draining = True
 
     @property
+    def draining(self) -> bool:
+        """Whether it takes no new work."""
+        return self._draining
+
+    @property
     def loads(self) -> Mapping[Work, GateLoad]:
         """How full each gate is."""
         return {work: gate.load for work, gate in self._gates.items()}

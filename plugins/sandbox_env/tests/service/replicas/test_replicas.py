@@ -196,6 +196,18 @@ def test_a_team_over_three_replicas_of_which_one_dies_and_redis_too(team: Team) 
     until(lambda: _gone(clients[2], made[0]) and _gone(clients[1], made[0]))
     assert clients[2].get(f"/sandboxes/{made[2]}").json()["status"] == "ready"
 
+    # Who may administer sees every tenant, and drains a replica; nobody else does.
+    ops = team.book(lambda book: create_key(book, "ops", scopes=(Scope.READ, Scope.ADMIN)))
+    team.keys.append(ops)
+    assert clients[1].get("/v2/admin/tenants").status_code == 403
+    with two.client(ops.text) as admin:
+        until(lambda: admin.get("/v2/admin/tenants").status_code == 200)
+        told = {one["tenant"]: one for one in admin.get("/v2/admin/tenants").json()["tenants"]}
+        assert (told["alice"]["sandboxes"], told["alice"]["quota"]["sandboxes"]) == (1, 3)
+        assert admin.post("/v2/admin/drain").json()["draining"]
+        assert clients[1].post("/sandboxes", json={"image": "host"}).status_code == 503
+        assert clients[1].get(f"/sandboxes/{made[2]}").json()["status"] == "ready"
+
     # Nobody's secret is in any log of all this.
     tokens = _tokens(clients[2], made[2])
     for client in clients:
