@@ -17,7 +17,6 @@ from orchard_core.testing.suites.sandbox.base import (
     SandboxSuiteBase,
     ShellSuiteBase,
     eventually,
-    runs,
     written,
 )
 from orchard_core.types.sandbox import Capabilities, FileInput, ImageRef, Network, NetworkMode
@@ -179,11 +178,15 @@ class ProcessLifeSuite(ShellSuiteBase):
 
     async def test_a_reset_kills_everything_and_keeps_the_files(self, sandbox: Sandbox, place: str) -> None:
         """A verifier in the agent's sandbox must not meet its daemons: kill all, keep files, work on."""
-        command = "trap '' TERM HUP INT; echo $$ > pid; echo kept > file; while :; do sleep 1; done"
+        mark = secrets.token_hex(8)
+        command = f"mark={mark}; trap '' TERM HUP INT; echo kept > file; while :; do sleep 1; done"
         await sandbox.start(f"setsid sh -c {_quoted(command)} || sh -c {_quoted(command)}")
-        assert await eventually(lambda: written(sandbox, "pid"))
+        assert await eventually(lambda: written(sandbox, "file"))
+        # By its words: a fresh namespace counts its processes from the beginning again.
+        look = f"grep -l 'mark=[{mark[0]}]{mark[1:]}' /proc/[0-9]*/cmdline 2>/dev/null"
+        assert (await sandbox.exec(look)).stdout
         await sandbox.reset_processes()
-        assert not await runs(sandbox, "pid")
+        assert (await sandbox.exec(look)).stdout == b""
         assert await sandbox.read_bytes(f"{place}/file") == b"kept\n"
         assert (await sandbox.exec("echo on")).stdout == b"on\n"
         assert await sandbox.alive()
