@@ -153,7 +153,7 @@ class AgentProvider:
     def _sandbox(
         self, sandbox_id: str, spec: SandboxSpec, place: _Kept, bare: NewPlace, client: AgentClient
     ) -> AgentSandbox:
-        return AgentSandbox(
+        sandbox = AgentSandbox(
             sandbox_id=sandbox_id,
             spec=spec.model_copy(update={"workdir": place.workdir}),
             capabilities=self._capabilities,
@@ -161,6 +161,8 @@ class AgentProvider:
             client=client,
             copies=self._copies(bare, spec),
         )
+        place.on_fall(sandbox.fall)
+        return sandbox
 
     async def discard(self, snapshot: Snapshot) -> None:
         """See SandboxProvider."""
@@ -301,3 +303,7 @@ class _Kept:
 
     async def verdict(self) -> SandboxGone | None:
         return await self._place.verdict() if isinstance(self._place, TellingPlace) else None
+
+    def on_fall(self, told: Callable[[SandboxGone], None]) -> None:
+        if isinstance(self._place, TellingPlace):
+            self._place.on_fall(told)

@@ -6,7 +6,7 @@ import asyncio
 import builtins
 import contextlib
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -54,6 +54,9 @@ class TellingPlace(Place, Protocol):
         """Why nothing runs there any more, asked when the agent has stopped answering; None when it seems to
         live on. Within a few seconds, and never raises."""
 
+    def on_fall(self, told: Callable[[SandboxGone], None]) -> None:
+        """Have `told` called, in this loop, when who watches over it says that it is dead."""
+
 
 @runtime_checkable
 class ProlongingPlace(Place, Protocol):
@@ -97,6 +100,7 @@ class AgentSandbox:
         self._tunnels: dict[tuple[str, int], Tunnel] = {}
         self._gone: str | None = None
         self._verdict: SandboxGone | None = None
+        self._scopes: set[asyncio.Timeout] = set()
         self._closing: asyncio.Task[None] | None = None
         self._open_calls = 0
         self._copying = 0
@@ -134,23 +138,45 @@ class AgentSandbox:
         return self._gone or (None if self._resetting else self._place.ended())
 
     @contextlib.asynccontextmanager
-    async def _call(self) -> AsyncIterator[AgentClient]:
-        """Every use of the agent passes here: it counts as activity, and an end gets its reason."""
+    async def _call(self, *, cut: bool = True) -> AsyncIterator[AgentClient]:
+        """Every use of the agent passes here: it counts as activity, and an end gets its reason. Generators
+        are not to be cut by `fall`: what would be cancelled is their consumer."""
         if self._gone is not None:
             raise SandboxGone(self._gone)
         if self._verdict is not None:
             raise self._verdict.with_traceback(None)
         self._open_calls += 1
+        scope = asyncio.timeout(None)
         try:
-            yield self._client
+            async with scope:
+                if cut:
+                    self._scopes.add(scope)
+                yield self._client
+        except TimeoutError as error:
+            reason = self._told() if scope.expired() else None
+            if reason is None:
+                raise
+            raise reason from error
         except (SandboxConnectionLost, SandboxGone) as error:
             reason = await self._why()
             if reason is None:
                 raise
             raise reason from error
         finally:
+            self._scopes.discard(scope)
             self._open_calls -= 1
             self._last_used = time.monotonic()
+
+    def fall(self, reason: SandboxGone) -> None:
+        """It is dead, says who watches over it: calls under way end now, as later ones will. A connection to
+        what is no longer there might hang for a minute."""
+        if self._verdict is None:
+            self._verdict = reason
+        for scope in list(self._scopes):
+            scope.reschedule(0.0)
+
+    def _told(self) -> SandboxGone | None:
+        return self._verdict
 
     async def _why(self) -> SandboxGone | None:
         """Why the agent no longer answers; None when nobody knows."""
@@ -197,7 +223,7 @@ class AgentSandbox:
     async def read(self, path: str, *, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
         """See Sandbox."""
         async with (
-            self._call() as client,
+            self._call(cut=False) as client,
             contextlib.aclosing(client.read(path, offset=offset, length=length)) as pieces,
         ):
             async for piece in pieces:
@@ -227,7 +253,7 @@ class AgentSandbox:
 
     async def read_tree(self, path: str) -> AsyncIterator[bytes]:
         """See Sandbox."""
-        async with self._call() as client, contextlib.aclosing(client.read_tree(path)) as pieces:
+        async with self._call(cut=False) as client, contextlib.aclosing(client.read_tree(path)) as pieces:
             async for piece in pieces:
                 yield piece
 

@@ -12,7 +12,7 @@ from orchard_core.types.sandbox import ExecResult, PtySize
 class StartedProcess:
     """A Process around the agent's. See orchard_core.sandbox.contract."""
 
-    def __init__(self, process: Process, call: Callable[[], AbstractAsyncContextManager[object]]) -> None:
+    def __init__(self, process: Process, call: Callable[..., AbstractAsyncContextManager[object]]) -> None:
         self._process = process
         self._call = call
 
@@ -30,7 +30,7 @@ class StartedProcess:
         return self._pieces(self._process.stderr())
 
     async def _pieces(self, source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        async with self._call():
+        async with self._call(cut=False):
             async for piece in source:
                 yield piece
 

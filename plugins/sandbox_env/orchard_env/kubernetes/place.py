@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from orchard_core import (
@@ -25,6 +25,7 @@ from orchard_core import (
 )
 from orchard_env.kubernetes import labels
 from orchard_env.kubernetes.faults import ObjectMissing
+from orchard_env.kubernetes.informer import PodChange
 from orchard_env.kubernetes.manifest import pod_manifest
 from orchard_env.kubernetes.pods import PodView
 from orchard_env.kubernetes.resources import PODS
@@ -58,6 +59,9 @@ class PodPlace:
         self._client: AgentClient | None = None
         self._outlet: Outlet | None = None
         self._destroyed = False
+        self._told: Callable[[SandboxGone], None] = _nobody
+        self._unsubscribe: Callable[[], None] = _nothing
+        self._falling: asyncio.Task[None] | None = None
 
     @property
     def workdir(self) -> str:
@@ -264,12 +268,35 @@ class PodPlace:
             await client.close()
         return None
 
+    def on_fall(self, told: Callable[[SandboxGone], None]) -> None:
+        """See TellingPlace."""
+        self._told = told
+        self._unsubscribe = self._session.pods.subscribe(self._changed)
+
+    def _changed(self, change: PodChange) -> None:
+        """A pod that is gone or has ended tells; one that is being deleted may take its time."""
+        if change.name != self._pod.name or self._destroyed or self._falling is not None:
+            return
+        after = change.after
+        if after is None or after.uid != self._pod.uid or not labels.stands(after):
+            self._falling = asyncio.create_task(self._fall())
+
+    async def _fall(self) -> None:
+        try:
+            await self._failure(_VERDICT_S)
+        except SandboxGone as error:
+            reason = error
+        except (OrchardError, TimeoutError) as error:
+            reason = SandboxGone(self.ended() or f"sandbox {self._pod.name} is gone: {error}")
+        self._told(reason)
+
     async def destroy(self) -> None:
         """See Place. The agent is told as well, so that its container need not be waited for."""
         if self._destroyed:
             return
         self._destroyed = True
         await self.let_go()
+        self._unsubscribe()
         await asyncio.gather(self._part(), self._session.remove(self._pod.name, self._pod.uid))
         self._session.held.discard(self._pod.name)
 
@@ -288,6 +315,14 @@ class PodPlace:
             outlet, self._outlet = self._outlet, None
             with contextlib.suppress(RuntimeError):  # its loop is closed
                 await outlet.close()
+
+
+def _nobody(_: SandboxGone) -> None:
+    """Nobody asked to be told."""
+
+
+def _nothing() -> None:
+    """There is no subscription."""
 
 
 def _too_small(error: SandboxError, memory_mb: int) -> bool:

@@ -103,10 +103,10 @@ async def test_an_agent_that_ran_out_of_memory_is_told_by_type(
     config: KubernetesConfig, spec: SandboxSpec
 ) -> None:
     # Files in memory count for the sandbox, and no process that could be killed for them holds them.
-    eater = "dd if=/dev/zero of=/dev/shm/big bs=1M count=63; tail -c 500M /dev/zero | tail; sleep 60"
+    eater = "dd if=/dev/zero of=/dev/shm/big bs=1M count=63; tail -c 500M /dev/zero | tail"
 
     async def eat() -> None:
-        for _ in range(20):
+        for _ in range(100):
             await sandbox.exec(eater, timeout=30)
 
     async with opened(config) as provider, await provider.create(spec) as sandbox:
