@@ -24,6 +24,7 @@ BENCHES = (
     "data_mix",
     "miniswe",
     "harnesses",
+    "env_scale",
 )
 
 
