@@ -1,0 +1,1 @@
+"""What sandboxes cost: prices, and how many fit a node."""
