@@ -46,6 +46,7 @@ _MODULES = {
     "orchard_core.datasets.store.manifest": ("FilterReport", "Made", "Manifest", "SourceReport"),
     "orchard_core.datasets.store.reader": ("Dataset", "open_dataset"),
     "orchard_core.datasets.store.writer": ("DatasetWriter", "ShardLimits"),
+    "orchard_core.evals.clean": ("clean_line",),
     "orchard_core.evals.compare": ("RunComparison", "compare"),
     "orchard_core.evals.markdown": ("to_markdown",),
     "orchard_core.evals.diff": ("RunDiff", "diff_runs"),
@@ -113,6 +114,7 @@ _MODULES = {
     "orchard_core.sandbox.agent.runs": ("RunOutput",),
     "orchard_core.sandbox.agent.terminal": ("AgentTerminal",),
     "orchard_core.sandbox.agent.told": ("RunTold",),
+    "orchard_core.sandbox.agent.watched": ("CallWatcher", "WatchedCall", "watch_agent_calls"),
     "orchard_core.sandbox.agent_process": ("AgentProcesses",),
     "orchard_core.sandbox.agent_provider": (
         "AdoptingAgentProvider", "AdoptingPlaces", "AgentProvider", "NewPlace", "Places", "SavingPlaces",
@@ -121,6 +123,7 @@ _MODULES = {
     "orchard_core.sandbox.agent_sandbox": ("AgentSandbox", "ProlongingPlace", "TellingPlace"),
     "orchard_core.sandbox.agent.binary": ("agent_binary",),
     "orchard_core.sandbox.agent.renewal": ("renew_agent",),
+    "orchard_core.sandbox.steps": ("CreationStep", "creation_steps", "note_step"),
     "orchard_core.sandbox.unbroken": ("unbroken",),
     "orchard_core.sandbox.egress.outlet": ("Outlet", "needs_outlet", "outlet_environment"),
     "orchard_core.sandbox.contract": (

@@ -60,6 +60,7 @@ from orchard_core.datasets.store.reader import open_dataset as open_dataset
 from orchard_core.datasets.store.writer import DatasetWriter as DatasetWriter
 from orchard_core.datasets.store.writer import ShardLimits as ShardLimits
 from orchard_core.errors import *  # noqa: F403
+from orchard_core.evals.clean import clean_line as clean_line
 from orchard_core.evals.compare import RunComparison as RunComparison
 from orchard_core.evals.compare import compare as compare
 from orchard_core.evals.diff import RunDiff as RunDiff
@@ -172,6 +173,9 @@ from orchard_core.sandbox.agent.renewal import renew_agent as renew_agent
 from orchard_core.sandbox.agent.runs import RunOutput as RunOutput
 from orchard_core.sandbox.agent.terminal import AgentTerminal as AgentTerminal
 from orchard_core.sandbox.agent.told import RunTold as RunTold
+from orchard_core.sandbox.agent.watched import CallWatcher as CallWatcher
+from orchard_core.sandbox.agent.watched import WatchedCall as WatchedCall
+from orchard_core.sandbox.agent.watched import watch_agent_calls as watch_agent_calls
 from orchard_core.sandbox.agent_process import AgentProcesses as AgentProcesses
 from orchard_core.sandbox.agent_provider import AdoptingAgentProvider as AdoptingAgentProvider
 from orchard_core.sandbox.agent_provider import AdoptingPlaces as AdoptingPlaces
@@ -191,6 +195,9 @@ from orchard_core.sandbox.contract import SandboxProvider as SandboxProvider
 from orchard_core.sandbox.egress.outlet import Outlet as Outlet
 from orchard_core.sandbox.egress.outlet import needs_outlet as needs_outlet
 from orchard_core.sandbox.egress.outlet import outlet_environment as outlet_environment
+from orchard_core.sandbox.steps import CreationStep as CreationStep
+from orchard_core.sandbox.steps import creation_steps as creation_steps
+from orchard_core.sandbox.steps import note_step as note_step
 from orchard_core.sandbox.unbroken import unbroken as unbroken
 from orchard_core.tasks.contract import TaskSet as TaskSet
 from orchard_core.tasks.contract import Tool as Tool

@@ -17,6 +17,7 @@ from orchard_core.sandbox.contract import Sandbox
 from orchard_core.sandbox.forking import check_count, make_all
 from orchard_core.sandbox.furnish import check_spec, furnish, name_for
 from orchard_core.sandbox.lifetime import watch_lifetime
+from orchard_core.sandbox.steps import CreationStep, note_step
 from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.types.sandbox import Capabilities, SandboxSpec, Snapshot, StandingSandbox
 
@@ -120,18 +121,21 @@ class AgentProvider:
         except BaseException:
             self._names.discard(sandbox_id)
             raise
+        note_step(CreationStep.PLACED)
         place = self._kept(sandbox_id, bare)
         try:
             client = await place.restart()
         except BaseException:
             await unbroken(place.destroy())
             raise
+        note_step(CreationStep.ANSWERED)
         sandbox = self._sandbox(sandbox_id, spec, place, bare, client)
         try:
             await furnish(sandbox, restored=restore is not None)
         except BaseException:
             await sandbox.close()
             raise
+        note_step(CreationStep.FURNISHED)
         self._sandboxes[sandbox_id] = sandbox
         self._watch(sandbox)
         return sandbox

@@ -13,6 +13,7 @@ from orchard_core.errors import FileError, SandboxConnectionLost, SandboxGone, S
 from orchard_core.sandbox.agent.address import Streams
 from orchard_core.sandbox.agent.faults import agent_error
 from orchard_core.sandbox.agent.route import Route
+from orchard_core.sandbox.agent.watched import watched_call
 from orchard_core.sandbox.agent.wire import ANSWER_MAX, Answer, Body, Connection
 from orchard_core.types.sandbox import AgentEndpoint
 
@@ -122,22 +123,25 @@ class AgentLink:
         """Whatever the agent answers, good or bad: for who carries the calls of others. `target` is path and
         query as they are sent; `headers` may tell the Content-Length of a streamed body."""
         watched = _watched(body)
-        route, connection = await self._acquire()
-        answer: Answer | None = None
-        try:
-            while True:
-                sent = {**route.headers, **headers} if headers else route.headers
-                answer = await self._sent(route, connection, method, target, sent, watched, patience)
-                other = self._other(route)
-                if other is None or _begun(watched) or not _refused(answer, target):
-                    break
-                if answer.status in _LOST_FOR_GOOD:
-                    self._gave_up(route)
-                connection.close()
-                route, connection = other, await other.acquire()
-            yield answer
-        finally:
-            route.release(connection, answer)
+        with watched_call(method, target) as call:
+            more = {**call.headers, **(headers or {})}
+            route, connection = await self._acquire()
+            answer: Answer | None = None
+            try:
+                while True:
+                    sent = {**route.headers, **more} if more else route.headers
+                    answer = await self._sent(route, connection, method, target, sent, watched, patience)
+                    other = self._other(route)
+                    if other is None or _begun(watched) or not _refused(answer, target):
+                        break
+                    if answer.status in _LOST_FOR_GOOD:
+                        self._gave_up(route)
+                    connection.close()
+                    route, connection = other, await other.acquire()
+                call.answered(answer.status)
+                yield answer
+            finally:
+                route.release(connection, answer)
 
     async def _sent(
         self,

@@ -11,6 +11,7 @@ from orchard_core import (
     AgentClient,
     AgentEndpoint,
     AgentRefused,
+    CreationStep,
     OrchardError,
     Outlet,
     SandboxConnectionLost,
@@ -21,6 +22,7 @@ from orchard_core import (
     SandboxSpec,
     SpecRefused,
     needs_outlet,
+    note_step,
     renew_agent,
 )
 from orchard_env.kubernetes import labels
@@ -130,6 +132,7 @@ class PodPlace:
         try:
             async with asyncio.timeout(limit):
                 self._pod = await self._session.waiter.reach(self._pod.name, _has_address, limit)
+                note_step(CreationStep.SCHEDULED)
                 client = AgentClient(self._endpoint())
                 try:
                     await self._or_fail(_answers(client), limit)
