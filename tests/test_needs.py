@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parents[1] / "tools" / "needs.sh"
 BASE = ("sh", "dirname", "id", "ls", "timeout")
+ENGINE = ("podman", "runc", "busybox")
 
 
 def needs(tmp_path: Path, **programs: str) -> subprocess.CompletedProcess[str]:
@@ -31,12 +33,12 @@ def needs(tmp_path: Path, **programs: str) -> subprocess.CompletedProcess[str]:
 def test_where_nothing_can_be_got_it_says_what_is_missing_and_succeeds(tmp_path: Path) -> None:
     done = needs(tmp_path)
     assert done.returncode == 0
-    assert "only root with apt installs it here: chromium curl jq nodejs npm redis-server" in done.stderr
+    assert re.search("only root with apt installs it here: chromium .* redis-server", done.stderr)
     assert "pip install uv" in done.stderr
 
 
 def test_what_is_there_is_not_got_again(tmp_path: Path) -> None:
-    there = dict.fromkeys(("chromium", "curl", "jq", "node", "npm", "redis_server", "uv"), "exit 0")
+    there = dict.fromkeys(("chromium", "curl", "jq", "node", "npm", *ENGINE, "redis_server", "uv"), "exit 0")
     done = needs(tmp_path, **there, apt_get=f"echo called > {tmp_path}/called")
     assert (done.returncode, done.stderr) == (0, "")
     assert not (tmp_path / "called").exists()
@@ -45,7 +47,7 @@ def test_what_is_there_is_not_got_again(tmp_path: Path) -> None:
 def test_a_package_that_cannot_be_had_keeps_no_other_away(tmp_path: Path) -> None:
     log = tmp_path / "log"
     apt = f'for last; do :; done; echo "$last" >> {log}; [ "$last" != jq ]'
-    there = dict.fromkeys(("chromium", "node", "npm", "redis_server", "uv"), "exit 0")
+    there = dict.fromkeys(("chromium", "node", "npm", *ENGINE, "redis_server", "uv"), "exit 0")
     done = needs(tmp_path, **there, id="echo 0", apt_get=apt)
     assert done.returncode == 0
     assert log.read_text().split() == ["-qq", "curl", "jq"]
@@ -53,7 +55,7 @@ def test_a_package_that_cannot_be_had_keeps_no_other_away(tmp_path: Path) -> Non
 
 
 def test_offline_it_succeeds_and_says_what_could_not_be_got(tmp_path: Path) -> None:
-    there = dict.fromkeys(("chromium", "curl", "jq", "node", "npm", "redis_server"), "exit 0")
+    there = dict.fromkeys(("chromium", "curl", "jq", "node", "npm", *ENGINE, "redis_server"), "exit 0")
     done = needs(tmp_path, **there, uv="exit 2")
     assert done.returncode == 0
     assert "Python 3.12 cannot be installed here" in done.stderr

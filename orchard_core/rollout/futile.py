@@ -32,8 +32,8 @@ class Futility:
         failure = _failure(rollout)
         self._seen = self._seen + 1 if failure and failure == self._failure else int(bool(failure))
         self._failure = failure
-        if not failure or self._most == 0 or self._seen < self._most:
-            return
+        if not failure or self._most == 0 or self._seen != self._most:
+            return  # those beyond it were under way when it was raised
         assert rollout.error is not None
         said, _, hint = rollout.error.message.partition("\n  hint: ")
         refused = is_refused(rollout.error)

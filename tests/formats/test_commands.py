@@ -144,13 +144,13 @@ def killed(where: Path, *arguments: str, when: Path, number: int) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while process.poll() is None and time.monotonic() < deadline:
         if when.exists() and size(when) > 0:
             break
         time.sleep(0.01)
     os.kill(process.pid, number)
-    process.wait(60)
+    process.wait(240)
     assert process.returncode != 0, "it was too quick to be caught"
 
 

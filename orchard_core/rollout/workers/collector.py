@@ -40,16 +40,21 @@ class Collector:
                     finished.append(taken)
         return finished
 
+    def forget(self, part: Path) -> None:
+        """Another worker will begin there anew."""
+        self._read.pop(part, None)
+
     def _new(self, part: Path) -> list[Entry]:
         """Whole lines since the last look; a torn one is looked at again."""
         try:
             with (part / "journal.jsonl").open("rb") as stream:
-                stream.seek(self._read.get(part, 0))
+                begin = self._read.get(part, 0)
+                stream.seek(begin)
                 text = stream.read()
         except FileNotFoundError:
             return []
         whole = text[: text.rfind(b"\n") + 1]
-        self._read[part] = self._read.get(part, 0) + len(whole)
+        self._read[part] = begin + len(whole)
         entries = [decode(line) for line in whole.splitlines()]
         return [entry for entry in entries if entry is not None and key(entry) not in self._known]
 

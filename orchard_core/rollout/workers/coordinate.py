@@ -77,6 +77,7 @@ async def _settle_earlier(collector: Collector, root: Path) -> None:
         try:
             await collector.collect([part])
             await asyncio.to_thread(shutil.rmtree, part)
+            collector.forget(part)
         finally:
             lock.release()
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchard_core.errors import ConfigError
+from orchard_core import ConfigError
 
 VARIABLES = ("DOCKER_HOST", "CONTAINER_HOST")
 

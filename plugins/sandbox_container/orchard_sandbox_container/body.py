@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from orchard_core import Capabilities, Mount, NetworkMode, SandboxSpec, outlet_environment
-from orchard_core.errors import SandboxUnsupported
+from orchard_core import Capabilities, Mount, NetworkMode, SandboxSpec, SandboxUnsupported, outlet_environment
 from orchard_sandbox_container.box import Box
 from orchard_sandbox_container.config import ContainerConfig
 from orchard_sandbox_container.images import EngineImage

@@ -21,8 +21,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchard_core import agent_binary
-from orchard_core.errors import SandboxUnavailable
+from orchard_core import SandboxUnavailable, agent_binary
 from orchard_sandbox_container.owner import Owner
 
 _BOX = re.compile(r"[a-z0-9][a-z0-9-]{0,80}")

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import IO
 
-from orchard_core.errors import SandboxCreateFailed, SandboxUnsupported
+from orchard_core import SandboxCreateFailed, SandboxUnsupported
 from orchard_sandbox_container.config import ContainerConfig
 from orchard_sandbox_container.engine import Engine, EngineRefused
 from orchard_sandbox_container.progress import ImageProgress, OnProgress

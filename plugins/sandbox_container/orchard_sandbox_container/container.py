@@ -9,15 +9,20 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from orchard_core import AgentClient, AgentEndpoint, Outlet, SandboxSpec, needs_outlet, unbroken
-from orchard_core.errors import (
+from orchard_core import (
+    AgentClient,
+    AgentEndpoint,
     OrchardError,
+    Outlet,
     SandboxConnectionLost,
     SandboxCreateFailed,
     SandboxError,
     SandboxGone,
     SandboxOutOfMemory,
+    SandboxSpec,
     SandboxUnavailable,
+    needs_outlet,
+    unbroken,
 )
 from orchard_sandbox_container.box import Box
 from orchard_sandbox_container.disk import limit_files, watch_disk

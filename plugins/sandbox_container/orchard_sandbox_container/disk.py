@@ -7,7 +7,7 @@ import contextlib
 import resource
 from typing import Protocol
 
-from orchard_core.errors import SandboxError
+from orchard_core import SandboxError
 from orchard_sandbox_container.engine import Engine
 
 _FIRST_S = 1.0

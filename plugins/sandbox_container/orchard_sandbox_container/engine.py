@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-from orchard_core.errors import DiskFull, SandboxCreateFailed, SandboxUnavailable
+from orchard_core import DiskFull, SandboxCreateFailed, SandboxUnavailable
 from orchard_sandbox_container.address import EngineAddress
 
 CALL_S = 120.0

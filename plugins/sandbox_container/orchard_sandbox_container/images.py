@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchard_core import ImageRef
-from orchard_core.errors import ImagePullFailed, SandboxUnavailable, SandboxUnsupported
+from orchard_core import ImagePullFailed, ImageRef, SandboxUnavailable, SandboxUnsupported
 from orchard_sandbox_container.build import build_image
 from orchard_sandbox_container.config import ContainerConfig
 from orchard_sandbox_container.engine import Engine, EngineRefused

@@ -7,8 +7,18 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from orchard_core import Capabilities, SandboxSpec, Snapshot, StandingSandbox, unbroken
-from orchard_core.errors import SandboxCreateFailed, SandboxError, SandboxExists, SandboxGone, SpecRefused
+from orchard_core import (
+    Capabilities,
+    SandboxCreateFailed,
+    SandboxError,
+    SandboxExists,
+    SandboxGone,
+    SandboxSpec,
+    Snapshot,
+    SpecRefused,
+    StandingSandbox,
+    unbroken,
+)
 from orchard_sandbox_container.body import check, create_body
 from orchard_sandbox_container.box import Box, BoxRoot
 from orchard_sandbox_container.config import ContainerConfig

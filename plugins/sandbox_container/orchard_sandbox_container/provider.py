@@ -11,10 +11,10 @@ from orchard_core import (
     Capabilities,
     NetworkMode,
     SandboxSpec,
+    SandboxUnavailable,
     Snapshot,
     StandingSandbox,
 )
-from orchard_core.errors import SandboxUnavailable
 from orchard_sandbox_container.address import candidates
 from orchard_sandbox_container.box import open_root
 from orchard_sandbox_container.config import ContainerConfig
@@ -127,7 +127,6 @@ def capabilities_of(info: dict[str, Any], config: ContainerConfig) -> Capabiliti
             "pty": True,
             "snapshot": not config.read_only_root,
             "fork": not config.read_only_root,
-            "pty": True,
             "gpu": config.gpus is not None,
             "limits": limits | {"disk": "measured"},
         }

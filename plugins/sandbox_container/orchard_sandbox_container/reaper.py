@@ -9,7 +9,7 @@ import os
 import time
 from dataclasses import dataclass
 
-from orchard_core.errors import SandboxError
+from orchard_core import SandboxError
 from orchard_sandbox_container.box import BoxRoot
 from orchard_sandbox_container.engine import Engine
 from orchard_sandbox_container.labels import MANAGED, MANAGER, Told, read_labels

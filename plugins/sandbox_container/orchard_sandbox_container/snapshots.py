@@ -9,8 +9,7 @@ import asyncio
 import secrets
 from dataclasses import dataclass
 
-from orchard_core import SandboxSpec, Snapshot, unbroken
-from orchard_core.errors import SandboxError, SandboxUnsupported, SnapshotMissing
+from orchard_core import SandboxError, SandboxSpec, SandboxUnsupported, Snapshot, SnapshotMissing, unbroken
 from orchard_sandbox_container.container import Container
 from orchard_sandbox_container.engine import Engine, EngineRefused
 from orchard_sandbox_container.images import EngineImage

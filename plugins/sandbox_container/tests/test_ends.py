@@ -14,8 +14,14 @@ import pytest_asyncio
 from orchard_sandbox_container.config import ContainerConfig
 from orchard_sandbox_container.provider import ContainerProvider
 
-from orchard_core import Sandbox, SandboxSpec
-from orchard_core.errors import SandboxError, SandboxGone, SandboxOutOfMemory, SandboxUnavailable
+from orchard_core import (
+    Sandbox,
+    SandboxError,
+    SandboxGone,
+    SandboxOutOfMemory,
+    SandboxSpec,
+    SandboxUnavailable,
+)
 
 if TYPE_CHECKING:
     from .conftest import Podman

@@ -13,11 +13,11 @@ from orchard_sandbox_container.config import ContainerConfig
 from orchard_sandbox_container.progress import ImageProgress
 from orchard_sandbox_container.provider import ContainerProvider
 
-from orchard_core import SandboxSpec
-from orchard_core.errors import (
+from orchard_core import (
     ImagePullFailed,
     NoShell,
     SandboxCreateFailed,
+    SandboxSpec,
     SandboxUnavailable,
     SandboxUnsupported,
 )

@@ -18,8 +18,7 @@ from orchard_sandbox_container.labels import labels_for
 from orchard_sandbox_container.owner import Owner
 from orchard_sandbox_container.provider import ContainerProvider
 
-from orchard_core import SandboxSpec
-from orchard_core.errors import SandboxGone
+from orchard_core import SandboxGone, SandboxSpec
 
 if TYPE_CHECKING:
     from .conftest import Podman

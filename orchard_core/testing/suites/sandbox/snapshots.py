@@ -257,7 +257,8 @@ class ForksSuite(SandboxSuiteBase):
         async with child:
             there = f"{await self.where(child)}/grows"
             size = (await child.stat(there)).size
-            assert await eventually(lambda: _longer(sandbox, f"{place}/grows", size + 10))
+            so_far = (await sandbox.stat(f"{place}/grows")).size
+            assert await eventually(lambda: _longer(sandbox, f"{place}/grows", so_far + 10))
             assert (await child.stat(there)).size == size
 
     async def test_a_fork_has_a_token_of_its_own(self, sandbox: Sandbox, able: Capabilities) -> None:

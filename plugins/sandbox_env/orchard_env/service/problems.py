@@ -7,34 +7,60 @@ import math
 import orjson
 from starlette.responses import Response
 
-from orchard_core import errors
+from orchard_core import (
+    AgentRefused,
+    ConfigError,
+    DeadlineExceeded,
+    DiskFull,
+    ExecError,
+    ExecForgotten,
+    FileDenied,
+    FileError,
+    FileExists,
+    FileMissing,
+    ImagePullFailed,
+    OrchardError,
+    PortRefused,
+    QuotaExceeded,
+    RangeRefused,
+    SandboxConnectionLost,
+    SandboxCreateFailed,
+    SandboxExists,
+    SandboxGone,
+    SandboxUnavailable,
+    SandboxUnsupported,
+    SnapshotMissing,
+    SpecRefused,
+    StdinClosed,
+    Unschedulable,
+)
 from orchard_env.service.faults import ServiceFault
 
-_STATUS: tuple[tuple[type[errors.OrchardError], int], ...] = (
-    (errors.ConfigError, 422),
-    (errors.SandboxUnsupported, 422),
-    (errors.SandboxExists, 409),
-    (errors.SandboxUnavailable, 503),
-    (errors.QuotaExceeded, 429),
-    (errors.ImagePullFailed, 422),
-    (errors.SpecRefused, 422),
-    (errors.Unschedulable, 503),
-    (errors.SandboxCreateFailed, 502),
-    (errors.SandboxGone, 410),
-    (errors.SnapshotMissing, 404),
-    (errors.SandboxConnectionLost, 503),
-    (errors.AgentRefused, 502),
-    (errors.PortRefused, 409),
-    (errors.ExecForgotten, 404),
-    (errors.StdinClosed, 409),
-    (errors.ExecError, 422),
-    (errors.FileMissing, 404),
-    (errors.FileExists, 409),
-    (errors.FileDenied, 403),
-    (errors.RangeRefused, 416),
-    (errors.DiskFull, 413),
-    (errors.FileError, 422),
-    (errors.DeadlineExceeded, 408),
+_STATUS: tuple[tuple[type[OrchardError], int], ...] = (
+    (ConfigError, 422),
+    (SandboxUnsupported, 422),
+    (SandboxExists, 409),
+    (SandboxUnavailable, 503),
+    (QuotaExceeded, 429),
+    (ImagePullFailed, 422),
+    (SpecRefused, 422),
+    (Unschedulable, 503),
+    (SandboxCreateFailed, 502),
+    (SandboxGone, 410),
+    (SnapshotMissing, 404),
+    (SandboxConnectionLost, 503),
+    (AgentRefused, 502),
+    (PortRefused, 409),
+    (ExecForgotten, 404),
+    (StdinClosed, 409),
+    (ExecError, 422),
+    (FileMissing, 404),
+    (FileExists, 409),
+    (FileDenied, 403),
+    (RangeRefused, 416),
+    (DiskFull, 413),
+    (FileError, 422),
+    (DeadlineExceeded, 408),
 )
 """The first class that fits decides; what fits none is ours to mend: 500."""
 
@@ -42,14 +68,14 @@ _RETRY_S = 2.0
 """When to come again after a 503 that does not say so itself."""
 
 
-def status_of(error: errors.OrchardError) -> int:
+def status_of(error: OrchardError) -> int:
     """The HTTP status that tells this error."""
     if isinstance(error, ServiceFault):
         return error.status
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
-def retry_after(error: errors.OrchardError) -> float | None:
+def retry_after(error: OrchardError) -> float | None:
     """Seconds after which the same request may do better; None where it will not."""
     asked = getattr(error, "retry_after_s", None)
     if isinstance(asked, int | float):
@@ -57,7 +83,7 @@ def retry_after(error: errors.OrchardError) -> float | None:
     return _RETRY_S if status_of(error) in (503, 429) else None
 
 
-def problem(error: errors.OrchardError, request_id: str) -> Response:
+def problem(error: OrchardError, request_id: str) -> Response:
     """The answer that tells this error. `detail` is what FastAPI's clients read."""
     return _answer(
         status_of(error), type(error).__name__, error.message, error.hint, request_id, retry_after(error)
