@@ -64,7 +64,7 @@ func serve(config *Config) error {
 	reaper := newReaper()
 	defaults := Defaults{Account: config.Account, Workdir: config.Workdir}
 	runs := newRuns(defaults, reaper, newSpoolDir(config.Spool), newCgroups(config.Cgroup))
-	stop, renewed := make(chan struct{}, 1), make(chan []byte, 1)
+	stop, renewed := make(chan struct{}, 1), make(chan renewal, 1)
 	server := &Server{
 		config: config, auth: newAuth(config.Sandbox, config.token), runs: runs, started: time.Now(),
 		stop: func() {
@@ -74,7 +74,7 @@ func serve(config *Config) error {
 			}
 		},
 	}
-	server.renew = func(token []byte) { renewed <- token }
+	server.renew = func(next renewal) { renewed <- next }
 	clear(config.token)
 	baseline, err := openBaseline(config.Baseline, newTerritory(config, nil))
 	if err != nil {
@@ -95,9 +95,9 @@ func serve(config *Config) error {
 	holdLifeline(config.LifeFd, server.stop)
 	select {
 	case <-stop:
-	case token := <-renewed:
+	case next := <-renewed:
 		finish(httpServer)
-		return become(os.Args, token)
+		return become(os.Args, next)
 	case err := <-failed:
 		return err
 	}

@@ -27,7 +27,7 @@ type Server struct {
 	tunnels  atomic.Int64
 	forwards atomic.Int64
 	stop     func()
-	renew    func(token []byte)
+	renew    func(next renewal)
 }
 
 type handler func(http.ResponseWriter, *http.Request) error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 
 from orchard_core.errors import AgentRefused, SandboxConnectionLost, SandboxCreateFailed, SandboxGone
@@ -14,21 +15,24 @@ from orchard_core.types.sandbox import AgentEndpoint
 _PAUSE_S = 0.01
 
 
-async def renew_agent(endpoint: AgentEndpoint, token: str, *, timeout: float = 30.0) -> AgentClient:
+async def renew_agent(
+    endpoint: AgentEndpoint, token: str, *, env: Mapping[str, str] | None = None, timeout: float = 30.0
+) -> AgentClient:
     """Kill everything inside and have the agent become a new one that knows `token` alone. `endpoint` holds
-    its root token.
+    its root token; `env` goes over the agent's environment, and so over that of all commands.
 
     Raises SandboxCreateFailed when the new one does not answer within `timeout` seconds, AgentRefused for a
     wrong token of the old one, SandboxError for a new one that is too short or an agent that cannot do it,
     SandboxGone.
     """
     link = AgentLink(endpoint)
+    body = "\0".join((token, *(f"{name}={value}" for name, value in (env or {}).items())))
     client = AgentClient(replace(endpoint, token=token))
     try:
         async with asyncio.timeout(timeout):
             # An answer that is lost tells nothing: only a new agent lets the new token in.
             with contextlib.suppress(SandboxConnectionLost):
-                await link.call("POST", "/v1/restart", body=token.encode())
+                await link.call("POST", "/v1/restart", body=body.encode())
             await _answers(client)
     except TimeoutError:
         await client.close()
