@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,19 +26,21 @@ Expires = Annotated[
     str | None, typer.Option("--expires", metavar="SPAN", help="Refused after 90d, 12h, ...; else never.")
 ]
 
+ScopeFlag = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scope",
+        metavar="SCOPE",
+        help="read: look only; run: everything with its tenant's sandboxes (the default); admin: every "
+        "tenant's. Repeatable.",
+    ),
+]
+
 
 @app.command("create")
 def create(
     tenant: Annotated[str, typer.Argument(metavar="TENANT", help="Whose key it is.", show_default=False)],
-    scope: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--scope",
-            metavar="SCOPE",
-            help="read: look only; run: everything with its tenant's sandboxes (the default); admin: every "
-            "tenant's. Repeatable.",
-        ),
-    ] = None,
+    scope: ScopeFlag = None,
     note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What it is for.")] = "",
     expires: Expires = None,
     keys: KeysFlag = None,
@@ -53,6 +56,37 @@ def create(
         return await create_key(book, tenant, scopes=scopes, note=note, lasts_s=lasts_s)
 
     _show_new(in_book(work, keys=keys, redis=redis), as_json)
+
+
+@app.command("adopt")
+def adopt(
+    tenant: Annotated[str, typer.Argument(metavar="TENANT", help="Whose key it is.", show_default=False)],
+    key_file: Annotated[
+        Path,
+        typer.Option("--key-file", metavar="FILE", help="The key alone; - reads it from standard input."),
+    ],
+    scope: ScopeFlag = None,
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What it is for.")] = "",
+    keys: KeysFlag = None,
+    redis: RedisFlag = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Take in a key that exists already, such as one that a cluster keeps as a Secret.
+
+    A key that is known stays as it is, so that this may be done again and again.
+    """
+    from orchard_env.service.tenancy.issuing import adopt_key
+
+    scopes, text = _scopes(scope or ["run"]), _key_in(key_file)
+
+    async def work(book: Book) -> KeyRecord:
+        return await adopt_key(book, text, tenant, scopes=scopes, note=note)
+
+    record = in_book(work, keys=keys, redis=redis)
+    if as_json:
+        _print_json(_shown(record))
+    else:
+        typer.echo(f"the key {record.id} of {record.tenant} is {_shown(record)['status']}")
 
 
 @app.command("rotate")
@@ -132,6 +166,19 @@ def list_(
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     for row in (head, *rows):
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _key_in(file: Path) -> str:
+    from orchard_core import ConfigError
+
+    if str(file) == "-":
+        return sys.stdin.readline().strip()
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"the key in {file} cannot be read: {error}", hint="give a file with a key alone"
+        ) from error
 
 
 def _scopes(words: list[str]) -> tuple[Scope, ...]:

@@ -15,6 +15,7 @@ class KubernetesProvider(AdoptingAgentProvider):
 
     def __init__(self, config: KubernetesConfig, places: PodPlaces) -> None:
         super().__init__(name="kubernetes", capabilities=capabilities_of(config), places=places)
+        self.config = config
         self._pods = places
 
     async def session(self) -> ClusterSession:

@@ -136,17 +136,25 @@ async def _leadership(
             raise ConfigError("leader: redis needs a Redis", hint="set redis, or leader: alone")
         leadership = Election(LeaseGrip(state.leases, _REAPER), _replica(settings), ttl_s=settings.leader_s)
     else:
-        leadership = await _by_the_cluster(settings, stack)
+        leadership = await _by_the_cluster(settings, provider, stack)
     await leadership.start()
     stack.push_async_callback(leadership.stop)
     return leadership
 
 
-async def _by_the_cluster(settings: TeamSettings, stack: AsyncExitStack) -> Leadership:
+async def _by_the_cluster(
+    settings: TeamSettings, provider: SandboxProvider, stack: AsyncExitStack
+) -> Leadership:
+    """By a Lease beside the sandboxes, where the provider has rights anyway."""
     from orchard_env.kubernetes.api import ClusterApi
+    from orchard_env.kubernetes.config import KubernetesConfig
     from orchard_env.kubernetes.grip import KubernetesGrip
+    from orchard_env.kubernetes.provider import KubernetesProvider
 
-    api = await ClusterApi.open()
+    config = provider.config if isinstance(provider, KubernetesProvider) else KubernetesConfig()
+    api = await ClusterApi.open(
+        kubeconfig=config.kubeconfig, context=config.context, namespace=config.namespace
+    )
     stack.push_async_callback(api.close)
     return Election(KubernetesGrip(api, _REAPER), _replica(settings), ttl_s=settings.leader_s)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from orchard_env.cli.app import app
-from orchard_env.service.tenancy.secret import PATTERN
+from orchard_env.service.tenancy.key_file import read_key_file
+from orchard_env.service.tenancy.secret import PATTERN, matches
 from typer.testing import CliRunner, Result
 
 from orchard_core import ConfigError
@@ -51,6 +52,31 @@ def test_a_key_is_rotated_with_an_overlap_and_revoked_for_good(keys: Path) -> No
     said = orchard("keys", "revoke", old, keys=keys)
     assert (said.exit_code, "is revoked" in said.stdout) == (0, True)
     assert {key["status"] for key in listed(keys).values()} == {"revoked", "good"}
+
+
+def test_a_key_that_exists_already_is_taken_in_once(keys: Path, tmp_path: Path) -> None:
+    text = orchard("keys", "create", "alice", keys=tmp_path / "elsewhere.json").stdout.strip()
+    given = tmp_path / "api-key"
+    given.write_text(text + "\n")
+    words = ("keys", "adopt", "ops", "--scope", "admin", "--key-file", str(given))
+    for _ in range(2):
+        said = orchard(*words, keys=keys)
+        assert (said.exit_code, said.output) == (0, f"the key {text[4:16]} of ops is good\n")
+    assert matches(text, read_key_file(keys).keys[0])
+    assert [(key["tenant"], key["scopes"]) for key in listed(keys).values()] == [("ops", "admin")]
+    orchard("keys", "revoke", text[4:16], keys=keys)
+    assert orchard(*words, keys=keys).stdout == f"the key {text[4:16]} of ops is revoked\n"
+
+
+def test_what_is_no_key_or_anothers_is_not_taken_in(keys: Path, tmp_path: Path) -> None:
+    text = orchard("keys", "create", "alice", keys=keys).stdout.strip()
+    given = tmp_path / "api-key"
+    for forged, why in (("ork_secret", "no API key"), (text[:17] + "A" * 43, "another key has the id")):
+        given.write_text(forged)
+        said = orchard("keys", "adopt", "mallory", "--key-file", str(given), keys=keys)
+        assert isinstance(said.exception, ConfigError)
+        assert why in said.exception.message
+    assert [key["tenant"] for key in listed(keys).values()] == ["alice"]
 
 
 def test_a_tenants_limits_are_set_one_by_one(keys: Path) -> None:

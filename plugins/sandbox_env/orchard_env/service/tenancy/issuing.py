@@ -13,7 +13,7 @@ from orchard_env.service.seams import Scope
 from orchard_env.service.tenancy.books import Book
 from orchard_env.service.tenancy.quota import Quota
 from orchard_env.service.tenancy.records import Access, KeyRecord, TenantRecord
-from orchard_env.service.tenancy.secret import NewSecret, new_secret
+from orchard_env.service.tenancy.secret import NewSecret, known_secret, matches, new_secret
 
 RUN = (Scope.READ, Scope.USE, Scope.CREATE)
 """What an ordinary key may do: everything with its tenant's own sandboxes."""
@@ -47,6 +47,24 @@ async def create_key(
         return _record(secret, tenant, tuple(scopes), note, made, None if lasts_s is None else made + lasts_s)
 
     return Issued(text=secret.text, record=await book.change(change))
+
+
+async def adopt_key(
+    book: Book, text: str, tenant: str, *, scopes: Sequence[Scope] = RUN, note: str = ""
+) -> KeyRecord:
+    """Take in a key that exists already, such as one that a cluster keeps; one that is known, good or not,
+    stays as it is. Raises ConfigError for what is no key, and for another key of its id."""
+    secret, made = known_secret(text), time.time()
+
+    def change(access: Access) -> KeyRecord:
+        found = next((key for key in access.keys if key.id == secret.id), None)
+        if found is None:
+            return _record(secret, tenant, tuple(scopes), note, made, None)
+        if not matches(secret.text, found):
+            raise ConfigError(f"another key has the id {secret.id}", hint="make a new one")
+        return found
+
+    return await book.change(change)
 
 
 async def rotate_key(book: Book, key_id: str, *, overlap_s: float, lasts_s: float | None = None) -> Issued:

@@ -12,6 +12,7 @@ import re
 import secrets
 from dataclasses import dataclass
 
+from orchard_core import ConfigError
 from orchard_env.service.tenancy.records import KeyRecord
 
 PATTERN = r"ork_[0-9a-f]{12}_[A-Za-z0-9_-]{43}"
@@ -23,7 +24,7 @@ _NOBODY_DIGEST = secrets.token_hex(32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSecret:
-    """A key that was just made: the only moment at which its text is known."""
+    """A key that was just made, or given: the only moment at which its text is known."""
 
     text: str
     """What its owner gets."""
@@ -39,6 +40,18 @@ def new_secret() -> NewSecret:
     """256 random bits, an id, and the hash."""
     key_id, secret, salt = secrets.token_hex(6), secrets.token_urlsafe(32), secrets.token_hex(16)
     return NewSecret(text=f"ork_{key_id}_{secret}", id=key_id, salt=salt, digest=_digest(salt, secret))
+
+
+def known_secret(text: str) -> NewSecret:
+    """A key that exists already, with a new salt and hash. Raises ConfigError for what is no key."""
+    found = _KEY.fullmatch(text)
+    if found is None:
+        raise ConfigError(
+            "what was given is no API key",
+            hint=f"a key looks like {PATTERN}; orchard env keys create makes one",
+        )
+    salt = secrets.token_hex(16)
+    return NewSecret(text=text, id=found[1], salt=salt, digest=_digest(salt, found[2]))
 
 
 def key_id(text: str) -> str | None:

@@ -1,0 +1,20 @@
+{{/* The file of `orchard serve --config`. */}}
+{{- define "orchard.config" -}}
+{{- $provider := deepCopy .Values.sandboxes.options -}}
+{{- $_ := set $provider "namespace" (include "orchard.sandboxes" .) -}}
+{{- /* Replicas of one name own the sandboxes together. */ -}}
+{{- $_ := set $provider "driver" (printf "%s-%s" .Release.Namespace (include "orchard.fullname" .) | trunc 48 | trimSuffix "-") -}}
+{{- $_ := set $provider "injector" (default (printf "orchard/injector:%s" .Chart.AppVersion) .Values.sandboxes.injector) -}}
+{{- $_ := set $provider "seed_secret" (include "orchard.seedSecret" .) -}}
+{{- $_ := set $provider "agent_port" (int .Values.sandboxes.agentPort) -}}
+{{- /* The chart makes them, so that the service needs no right to. */ -}}
+{{- $_ := set $provider "network_policies" false -}}
+{{- with .Values.sandboxes.spot -}}
+{{- if .enabled -}}
+{{- $_ := set $provider "tolerations" (concat (default list $provider.tolerations) .tolerations) -}}
+{{- $_ := set $provider "node_selector" (merge (deepCopy .nodeSelector) (default dict $provider.node_selector)) -}}
+{{- end -}}
+{{- end -}}
+{{- $service := merge (deepCopy .Values.config.service) (dict "namespace" (include "orchard.sandboxes" .)) -}}
+{{- toYaml (dict "service" $service "provider" $provider "team" .Values.config.team) -}}
+{{- end -}}
