@@ -120,7 +120,7 @@ _MODULES = {
         "AdoptingAgentProvider", "AdoptingPlaces", "AgentProvider", "NewPlace", "Places", "SavingPlaces",
         "StandingPlace",
     ),
-    "orchard_core.sandbox.agent_sandbox": ("AgentSandbox", "ProlongingPlace", "TellingPlace"),
+    "orchard_core.sandbox.agent_sandbox": ("AgentSandbox", "ProlongingPlace", "TellingPlace", "WatchedPlace"),
     "orchard_core.sandbox.agent.binary": ("agent_binary",),
     "orchard_core.sandbox.agent.renewal": ("renew_agent",),
     "orchard_core.sandbox.steps": ("CreationStep", "creation_steps", "note_step"),

@@ -187,6 +187,7 @@ from orchard_core.sandbox.agent_provider import StandingPlace as StandingPlace
 from orchard_core.sandbox.agent_sandbox import AgentSandbox as AgentSandbox
 from orchard_core.sandbox.agent_sandbox import ProlongingPlace as ProlongingPlace
 from orchard_core.sandbox.agent_sandbox import TellingPlace as TellingPlace
+from orchard_core.sandbox.agent_sandbox import WatchedPlace as WatchedPlace
 from orchard_core.sandbox.contract import AdoptingProvider as AdoptingProvider
 from orchard_core.sandbox.contract import Command as Command
 from orchard_core.sandbox.contract import Process as Process

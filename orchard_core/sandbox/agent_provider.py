@@ -12,7 +12,14 @@ from typing import Protocol, runtime_checkable
 
 from orchard_core.errors import ConfigError, SandboxGone, SandboxUnsupported
 from orchard_core.sandbox.agent import AgentClient
-from orchard_core.sandbox.agent_sandbox import AgentSandbox, Copies, Place, ProlongingPlace, TellingPlace
+from orchard_core.sandbox.agent_sandbox import (
+    AgentSandbox,
+    Copies,
+    Place,
+    ProlongingPlace,
+    TellingPlace,
+    WatchedPlace,
+)
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.sandbox.forking import check_count, make_all
 from orchard_core.sandbox.furnish import check_spec, furnish, name_for
@@ -309,5 +316,5 @@ class _Kept:
         return await self._place.verdict() if isinstance(self._place, TellingPlace) else None
 
     def on_fall(self, told: Callable[[SandboxGone], None]) -> None:
-        if isinstance(self._place, TellingPlace):
+        if isinstance(self._place, WatchedPlace):
             self._place.on_fall(told)

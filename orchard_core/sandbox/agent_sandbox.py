@@ -54,6 +54,11 @@ class TellingPlace(Place, Protocol):
         """Why nothing runs there any more, asked when the agent has stopped answering; None when it seems to
         live on. Within a few seconds, and never raises."""
 
+
+@runtime_checkable
+class WatchedPlace(TellingPlace, Protocol):
+    """One whose watcher tells unasked."""
+
     def on_fall(self, told: Callable[[SandboxGone], None]) -> None:
         """Have `told` called, in this loop, when who watches over it says that it is dead."""
 

@@ -47,7 +47,7 @@ _T = TypeVar("_T")
 
 
 class PodPlace:
-    """Honours StandingPlace and TellingPlace. Its pod exists; whether an agent runs there is to be seen."""
+    """Honours StandingPlace and WatchedPlace. Its pod exists; whether an agent runs there is to be seen."""
 
     def __init__(
         self, session: ClusterSession, spec: SandboxSpec, pod: PodView, *, memory_mb: int | None = None
@@ -272,7 +272,7 @@ class PodPlace:
         return None
 
     def on_fall(self, told: Callable[[SandboxGone], None]) -> None:
-        """See TellingPlace."""
+        """See WatchedPlace."""
         self._told = told
         self._unsubscribe = self._session.pods.subscribe(self._changed)
 
