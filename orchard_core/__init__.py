@@ -107,6 +107,8 @@ _MODULES = {
     "orchard_core.rollout.settings": ("PhaseLimits", "RolloutSettings"),
     "orchard_core.rollout.stop": ("Stop",),
     "orchard_core.rollout.store.run": ("Run", "open_run"),
+    "orchard_core.rollout.workers.contract": ("HOPELESS", "WorkOrder", "WorkerNews", "Workforce"),
+    "orchard_core.rollout.workers.finding": ("load_workforce",),
     "orchard_core.sandbox.agent.changes": ("ChangesApplied",),
     "orchard_core.sandbox.agent.client": ("AgentClient",),
     "orchard_core.sandbox.agent.faults": ("agent_error",),

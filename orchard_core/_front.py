@@ -164,6 +164,11 @@ from orchard_core.rollout.settings import RolloutSettings as RolloutSettings
 from orchard_core.rollout.stop import Stop as Stop
 from orchard_core.rollout.store.run import Run as Run
 from orchard_core.rollout.store.run import open_run as open_run
+from orchard_core.rollout.workers.contract import HOPELESS as HOPELESS
+from orchard_core.rollout.workers.contract import WorkerNews as WorkerNews
+from orchard_core.rollout.workers.contract import Workforce as Workforce
+from orchard_core.rollout.workers.contract import WorkOrder as WorkOrder
+from orchard_core.rollout.workers.finding import load_workforce as load_workforce
 from orchard_core.sandbox.agent.binary import agent_binary as agent_binary
 from orchard_core.sandbox.agent.changes import ChangesApplied as ChangesApplied
 from orchard_core.sandbox.agent.client import AgentClient as AgentClient

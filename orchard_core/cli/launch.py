@@ -32,6 +32,7 @@ from orchard_core.rollout.starting import RunRequest, started
 from orchard_core.rollout.stop import Stop
 from orchard_core.rollout.store.run import CONFIG_NAME
 from orchard_core.rollout.workers.coordinate import coordinate
+from orchard_core.rollout.workers.earlier import until_free
 from orchard_core.rollout.workers.finding import load_workforce
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
@@ -128,6 +129,7 @@ def _request(
 
 async def take_share(recipe: Recipe, run: Path, share: Share, stop: Stop) -> None:
     """What one worker does: its share of a run that another process coordinates."""
+    await until_free(share.folder(run))  # one that was killed may be just ending
     async with AsyncExitStack() as stack:
         named = await stack.enter_async_context(_parts(recipe))
         parts = await open_parts(

@@ -75,7 +75,9 @@ Concurrency = Annotated[int | None, typer.Option(help="Rollouts at once [default
 Workers = Annotated[
     int | None,
     typer.Option(
-        help="Drivers that share the run, each with a part of its tasks [default: 1].", rich_help_panel=_HOW
+        help="Drivers that share the run, each with a part of its tasks; a matrix cannot be shared "
+        "[default: 1].",
+        rich_help_panel=_HOW,
     ),
 ]
 On = Annotated[

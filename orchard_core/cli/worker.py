@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -26,12 +28,30 @@ def worker(
     from orchard_core.rollout.share import Share
     from orchard_core.rollout.stop import Stop
 
-    share = Share(index=index, count=count)
-    recipe = make_recipe(stored(Path(run)), where=run)
-
     async def work(stop: Stop) -> None:
         async with stopping_with_parent(stop, wanted=with_parent):
             await take_share(recipe, Path(run), share, stop)
 
-    _, code = run_async(work)
+    with _hopeless_told():
+        share = Share(index=index, count=count)
+        recipe = make_recipe(stored(Path(run)), where=run)
+        _, code = run_async(work)
     raise typer.Exit(code)
+
+
+@contextmanager
+def _hopeless_told() -> Iterator[None]:
+    """Raises typer.Exit(HOPELESS) for what another start would not mend."""
+    from orchard_core import errors
+    from orchard_core.cli.output import err
+    from orchard_core.rollout.workers.contract import HOPELESS
+
+    lasting = (
+        errors.ConfigError, errors.PluginError, errors.TaskError, errors.SandboxUnsupported,
+        errors.RunNotFound, errors.RunFutile,
+    )  # fmt: skip
+    try:
+        yield
+    except lasting as error:
+        err(f"{error.message}\n{error.hint}".rstrip())
+        raise typer.Exit(HOPELESS) from None

@@ -11,5 +11,9 @@ KNOWN: dict[tuple[PluginKind, str], str] = {
     (PluginKind.HARNESS, "zeroclaw"): "orchard-harness-zeroclaw",
     (PluginKind.HARNESS, "cli"): "orchard-harness-cli",
     (PluginKind.TASKSET, "claw-bench"): "orchard-domain-claw[bench]",
+    (PluginKind.SANDBOX, "container"): "orchard-sandbox-container",
+    (PluginKind.SANDBOX, "kubernetes"): "orchard-env[kubernetes]",
+    (PluginKind.SANDBOX, "remote"): "orchard-env",
+    (PluginKind.WORKFORCE, "kubernetes"): "orchard-env[kubernetes]",
 }
 """Kind and name to the requirement that brings it."""

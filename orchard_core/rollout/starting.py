@@ -22,6 +22,8 @@ from orchard_core.rollout.slots import AnySlot, Slots
 from orchard_core.rollout.stop import Stop
 from orchard_core.rollout.store.state import RunState
 from orchard_core.rollout.store.writer import RunWriter
+from orchard_core.rollout.workers.collector import Collector
+from orchard_core.rollout.workers.earlier import settle_earlier
 from orchard_core.types.rollout import Rollout
 from orchard_core.types.task import Task
 
@@ -83,6 +85,9 @@ async def started(
     if share is not None:
         tasks = share.of(tasks)
         await writer.inherit(request.out, tasks)
+    else:
+        # The coordinator of an earlier start may have been killed, and its workers' runs not be taken over.
+        await settle_earlier(Collector(writer, emit=lambda _event: None), writer.root)
     request.opened(writer.state)
     bus = EventBus([*installed().observers(), *request.observers])
     stack.push_async_callback(asyncio.to_thread, bus.close)

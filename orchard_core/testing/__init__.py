@@ -41,6 +41,7 @@ _MODULES = {
     "suites.sandbox.suite": ("SandboxSuite",),
     "suites.taskset": ("TaskSetSuite",),
     "suites.trainer": ("TrainerSuite",),
+    "suites.workforce": ("WorkforceSuite",),
 }
 """Where each public name lives, below this package."""
 

@@ -40,3 +40,4 @@ from orchard_core.testing.suites.reward import RewardSuite as RewardSuite
 from orchard_core.testing.suites.sandbox.suite import SandboxSuite as SandboxSuite
 from orchard_core.testing.suites.taskset import TaskSetSuite as TaskSetSuite
 from orchard_core.testing.suites.trainer import TrainerSuite as TrainerSuite
+from orchard_core.testing.suites.workforce import WorkforceSuite as WorkforceSuite

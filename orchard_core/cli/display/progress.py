@@ -94,6 +94,9 @@ class Progress:
     def _call(self, event: CallFinished) -> None:
         if event.rollout in self.running:
             self.running[event.rollout].calls += 1
+        self._spent(event)
+
+    def _spent(self, event: CallFinished | RolloutFinished) -> None:
         self.output_tokens += event.usage.output
         self.recent.append((event.at, event.usage.output))
         if event.cost_usd is None:
@@ -102,7 +105,9 @@ class Progress:
             self.cost_usd += event.cost_usd
 
     def _finished(self, event: RolloutFinished) -> None:
-        self.running.pop(event.rollout, None)
+        running = self.running.pop(event.rollout, None)
+        if event.usage.output and (running is None or not running.calls):
+            self._spent(event)  # it was driven elsewhere: no call of it was told
         if event.will_retry:
             self.retries += 1
             return

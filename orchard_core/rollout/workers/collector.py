@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from orchard_core.errors import RecordCorrupt
+from orchard_core.errors import RecordCorrupt, StoreError
 from orchard_core.rollout.store.blobs import BlobReader
 from orchard_core.rollout.store.commit import shard_path
 from orchard_core.rollout.store.entry import Entry, Finished, Planned, Retried, Started
 from orchard_core.rollout.store.frame import unpack
 from orchard_core.rollout.store.inheriting import entries_of, key
-from orchard_core.rollout.store.journal import decode
 from orchard_core.rollout.store.writer import RunWriter
+from orchard_core.rollout.workers.tail import JournalTail
 from orchard_core.types.events import Event, RolloutFinished, RolloutStarted
 from orchard_core.types.rollout import Rollout
+
+_log = logging.getLogger(__name__)
+_TOGETHER = 32
+"""Entries that share a sync of the disk."""
+_LOOKS, _PAUSE_S = 3, 0.5
+"""A network file system may show a journal's line a moment before the file that it speaks of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    entry: Entry
+    frame: bytes | None
+    """Of a finished one: its record."""
 
 
 class Collector:
@@ -27,50 +42,56 @@ class Collector:
         self._writer = writer
         self._emit = emit
         self._known = {key(entry) for entry in entries_of(writer.root)}
-        self._read: dict[Path, int] = {}
+        self._tails: dict[Path, JournalTail] = {}
+        self.damaged: set[Path] = set()
+        """Parts with a record that cannot be read: it counts as not run, and is not in the run."""
 
-    async def collect(self, parts: Sequence[Path]) -> list[Finished]:
-        """Take over what is new in these run directories. What was finished, as the run now has it. Raises
-        RecordCorrupt, StoreError."""
-        finished: list[Finished] = []
+    async def collect(self, parts: Sequence[Path]) -> None:
+        """Take over what is new in these run directories. Raises StoreError when the disk fails."""
         for part in parts:
-            for entry in await asyncio.to_thread(self._new, part):
-                taken = await self._take(entry, part)
-                if isinstance(taken, Finished):
-                    finished.append(taken)
-        return finished
+            tail = self._tails.setdefault(part, JournalTail(part / "journal.jsonl"))
+            try:
+                entries = await asyncio.to_thread(tail.new)
+            except OSError as error:
+                raise _unreadable(part, error) from error
+            wanted = [entry for entry in entries if self._is_new(entry)]
+            for begin in range(0, len(wanted), _TOGETHER):
+                await self._take(part, wanted[begin : begin + _TOGETHER])
 
     def forget(self, part: Path) -> None:
         """Another worker will begin there anew."""
-        self._read.pop(part, None)
+        self._tails.pop(part, None)
 
-    def _new(self, part: Path) -> list[Entry]:
-        """Whole lines since the last look; a torn one is looked at again."""
-        try:
-            with (part / "journal.jsonl").open("rb") as stream:
-                begin = self._read.get(part, 0)
-                stream.seek(begin)
-                text = stream.read()
-        except FileNotFoundError:
-            return []
-        whole = text[: text.rfind(b"\n") + 1]
-        self._read[part] = begin + len(whole)
-        entries = [decode(line) for line in whole.splitlines()]
-        return [entry for entry in entries if entry is not None and key(entry) not in self._known]
-
-    async def _take(self, entry: Entry, part: Path) -> Entry | None:
+    def _is_new(self, entry: Entry) -> bool:
         if isinstance(entry, Planned) and entry.id in self._writer.state.planned:
-            return None
-        frame: bytes | None = None
-        if isinstance(entry, Finished):
-            frame, rollout = await asyncio.to_thread(_frame, part, entry)
-            await asyncio.to_thread(self._link, part, rollout)
-        taken = await self._writer.take(entry, frame)
-        self._known.add(key(entry))
-        self._tell(taken)
-        return taken
+            return False
+        return key(entry) not in self._known
 
-    def _link(self, part: Path, rollout: Rollout) -> None:
+    async def _take(self, part: Path, entries: Sequence[Entry]) -> None:
+        found = [one for entry in entries if (one := await self._fetch(part, entry)) is not None]
+        # What is handed over together is written in this order, and shares the syncs.
+        taken = await asyncio.gather(*(self._writer.take(one.entry, one.frame) for one in found))
+        for written in taken:
+            self._known.add(key(written))
+            self._tell(written)
+
+    async def _fetch(self, part: Path, entry: Entry) -> _Found | None:
+        """The entry with its record, whose blobs are in the run by then; None when that cannot be had."""
+        if not isinstance(entry, Finished):
+            return _Found(entry=entry, frame=None)
+        for look in range(_LOOKS):
+            try:
+                return _Found(entry=entry, frame=await asyncio.to_thread(self._record, part, entry))
+            except RecordCorrupt as error:
+                fault = error
+            if look + 1 < _LOOKS:
+                await asyncio.sleep(_PAUSE_S)
+        _log.warning("%s; the rollout counts as not run, and %s is kept", fault.message, part)
+        self.damaged.add(part)
+        return None
+
+    def _record(self, part: Path, entry: Finished) -> bytes:
+        frame, rollout = _frame(part, entry)
         blobs = BlobReader(part / "blobs")
         for artifact in rollout.artifacts:
             try:
@@ -79,6 +100,12 @@ class Collector:
                 raise RecordCorrupt(
                     f"blob {artifact.sha256} of rollout {rollout.id} is not in {part}", hint="copy it back"
                 ) from None
+            except OSError as error:
+                raise StoreError(
+                    f"{self._writer.root} can no longer be written: {error}",
+                    hint="mend the disk (space, quota, permissions), then run the same command with --resume",
+                ) from error
+        return frame
 
     def _tell(self, entry: Entry) -> None:
         planned = self._writer.state.planned.get(getattr(entry, "id", ""))
@@ -103,7 +130,20 @@ class Collector:
 
 def _frame(part: Path, entry: Finished) -> tuple[bytes, Rollout]:
     path = shard_path(part, entry.shard)
-    with path.open("rb") as stream:
-        stream.seek(entry.offset)
-        frame = stream.read(entry.length)
-    return frame, unpack(frame, where=f"{path} at byte {entry.offset} (rollout {entry.id})")
+    where = f"{path} at byte {entry.offset} (rollout {entry.id})"
+    try:
+        with path.open("rb") as stream:
+            stream.seek(entry.offset)
+            frame = stream.read(entry.length)
+    except OSError as error:
+        raise RecordCorrupt(f"{where} cannot be read: {error.strerror}", hint="copy it back") from error
+    rollout = unpack(frame, where=where)
+    if rollout.id != entry.id:
+        raise RecordCorrupt(f"{where} is the record of {rollout.id}", hint="copy the shard back")
+    return frame, rollout
+
+
+def _unreadable(part: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"{part} of a worker cannot be read: {error}", hint="mend the disk, then run again with --resume"
+    )

@@ -9,6 +9,10 @@ from typing import Protocol, runtime_checkable
 
 from orchard_core.rollout.stop import Stop
 
+HOPELESS = 78
+"""Exit code of a worker that would end in the same way however often it was started: it is not started
+again. (EX_CONFIG of sysexits.h.)"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkOrder:
@@ -40,10 +44,15 @@ class Workforce(Protocol):
     def name(self) -> str:
         """As the user names it."""
 
+    async def settle(self, order: WorkOrder) -> None:
+        """End what an earlier coordinator of this very run, which was killed, has left running, and return
+        when none of it writes any more; nothing of another run is touched. The caller holds the run's lock.
+        """
+
     async def work(self, order: WorkOrder, stop: Stop, told: Callable[[WorkerNews], None]) -> None:
         """Return when each worker has ended well, or when all have ended after a stop was asked for: once,
         each stops in order; twice, at once. One that dies is started again and goes on where it was.
 
         Nothing of it runs when this returns, raises or is cancelled. Raises WorkersFailed, with the last
-        words of a worker that died too often, and ConfigError before anything starts.
+        words of a worker that died too often or said HOPELESS, and ConfigError before anything starts.
         """

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from orchard_core.errors import WorkersFailed
 from orchard_core.rollout.stop import Stop
-from orchard_core.rollout.workers.contract import WorkerNews, WorkOrder
+from orchard_core.rollout.workers.contract import HOPELESS, WorkerNews, WorkOrder
 from orchard_core.sandbox.unbroken import unbroken
 
 _WORDS = 20
@@ -28,6 +28,9 @@ class ProcessWorkforce:
     def name(self) -> str:
         """See Workforce."""
         return "processes"
+
+    async def settle(self, order: WorkOrder) -> None:
+        """See Workforce. Its workers end by themselves; who takes over their parts waits for that."""
 
     async def work(self, order: WorkOrder, stop: Stop, told: Callable[[WorkerNews], None]) -> None:
         """See Workforce."""
@@ -59,11 +62,15 @@ class _Worker:
             how = f"killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
             if self._stop.requested:
                 return
+            if code == HOPELESS:
+                break
             if tries < self._order.restarts:
                 self._told(WorkerNews(index=self._index, text=f"{how}; started again"))
-                await asyncio.sleep(_PAUSE_S * 2**tries)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stop.once(), _PAUSE_S * 2**tries)
+                    return
         raise WorkersFailed(
-            f"worker {self._index} {how}, after {self._order.restarts} restarts\n{words}".rstrip(),
+            f"worker {self._index} {how}, after {tries} restarts\n{words}".rstrip(),
             hint=f"mend the cause, then orchard run --resume --out {self._order.run}",
         )
 

@@ -11,6 +11,8 @@ from orchard_core.gateway.contract import Model
 from orchard_core.harness.contract import Harness
 from orchard_core.plugins import lookup
 from orchard_core.reward.contract import Reward
+from orchard_core.rollout.workers.contract import Workforce
+from orchard_core.rollout.workers.finding import load_workforce
 from orchard_core.sandbox.contract import SandboxProvider
 from orchard_core.tasks.contract import TaskSet
 from orchard_core.testing.fakes.provider import FakeProvider
@@ -22,6 +24,7 @@ from orchard_core.testing.suites.model.model import ModelSuite
 from orchard_core.testing.suites.sandbox.suite import SandboxSuite
 from orchard_core.testing.suites.taskset import TaskSetSuite
 from orchard_core.testing.suites.trainer import TrainerSuite
+from orchard_core.testing.suites.workforce import WorkforceSuite
 from orchard_core.trainer.contract import Trainer
 from orchard_core.types.check import Subject
 from orchard_core.types.plugin import PluginKind
@@ -113,6 +116,18 @@ def _format(subject: Subject) -> type:
     return Checked
 
 
+def _workforce(subject: Subject) -> type:
+    class Checked(WorkforceSuite):
+        # What is looked at is the workforce; plain subprocesses are quickest.
+        sandbox = "process" if subject.sandbox == "fake" else subject.sandbox
+
+        @pytest.fixture
+        def workforce(self) -> Workforce:
+            return load_workforce(subject.spec, **subject.options)
+
+    return Checked
+
+
 _SUITES: Mapping[PluginKind, Callable[[Subject], type]] = {
     PluginKind.HARNESS: _harness,
     PluginKind.SANDBOX: _sandbox,
@@ -121,4 +136,5 @@ _SUITES: Mapping[PluginKind, Callable[[Subject], type]] = {
     PluginKind.TRAINER: _trainer,
     PluginKind.MODEL: _model,
     PluginKind.FORMAT: _format,
+    PluginKind.WORKFORCE: _workforce,
 }
