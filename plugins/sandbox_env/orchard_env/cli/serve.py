@@ -31,7 +31,10 @@ def serve(  # noqa: PLR0913, PLR0917 - Typer makes one option of each parameter
     config: Annotated[
         str | None,
         typer.Option(
-            "--config", metavar="FILE", help="YAML: `service:`, `provider:`, `team:`.", rich_help_panel=_WHAT
+            "--config",
+            metavar="FILE",
+            help="YAML: `service:`, `provider:`, `team:`, `observe:`.",
+            rich_help_panel=_WHAT,
         ),
     ] = None,
     image_fallback: Annotated[

@@ -18,6 +18,7 @@ from orchard_env.service.document import document
 from orchard_env.service.front import Front
 from orchard_env.service.jobs import Jobs
 from orchard_env.service.log import SERVICE
+from orchard_env.service.observe.routes import add_observe
 from orchard_env.service.problems import problem, refused, unforeseen
 from orchard_env.service.services import Services
 from orchard_env.service.v1.routes import add_v1
@@ -48,7 +49,7 @@ def build_app(services: Services, *, parts: Sequence[Part] = ()) -> ASGIApp:
     app.router.redirect_slashes = False
     _tell_errors(app)
     add_v1(app, services, jobs)
-    for part in (*_installed(), *parts):
+    for part in (*_installed(), add_observe, *parts):
         part(app, services)
     app.openapi = lambda: document(app)  # type: ignore[method-assign]
     return Front(app, services)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
@@ -30,6 +30,8 @@ class Carried:
     """Path and query for the agent."""
     own_words: bool = False
     """Refusals of the agent become the service's problems; otherwise they pass as they are."""
+    saw: Callable[[bytes], None] | None = None
+    """Shown the first piece of a good answer's body."""
 
 
 async def carry(client: AgentClient, carried: Carried, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,6 +93,10 @@ async def _once(
         if carried.own_words and answer.status >= 400:
             raise agent_refusal(answer.status, await answer.read(_REFUSAL_MAX))
         await outgoing.start(answer.status, answer.headers)
+        saw = carried.saw if answer.status < 300 else None
         async for piece in answer.pieces():
+            if saw is not None:
+                saw(piece)
+                saw = None
             await outgoing.body(piece)
         await outgoing.end()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from orchard_core import SandboxSpec
-from orchard_env.service.seams import ALL_SCOPES, AuditEvent, Scope, Stands, Tenant, Work
+from orchard_core import OrchardError, SandboxSpec
+from orchard_env.service.seams import ALL_SCOPES, AuditEvent, Making, Scope, Stands, Tenant, Work
 
 _EVERYBODY = Tenant(name="local", key_id="none", scopes=ALL_SCOPES | {Scope.ADMIN})
 
@@ -52,13 +52,24 @@ class NoAudit:
 class NoMeters:
     """Honours `Meters`."""
 
+    def arrived(self) -> None:
+        """See Meters."""
+
     def answered(self, route: str, status: int, seconds: float) -> None:
         """See Meters."""
 
-    def created(self, outcome: str, seconds: float) -> None:
+    def created(self, making: Making) -> None:
         """See Meters."""
 
-    def executed(self, tenant: str, outcome: str, seconds: float) -> None:
+    def adopted(self, sandbox_id: str, tenant: str, spec: SandboxSpec) -> None:
+        """See Meters."""
+
+    def ended(self, sandbox_id: str, fault: OrchardError | None) -> None:
+        """See Meters."""
+
+    def executed(
+        self, tenant: str, outcome: str, seconds: float, overhead_s: float | None = None, *, run: str
+    ) -> None:
         """See Meters."""
 
     def exposition(self) -> bytes:

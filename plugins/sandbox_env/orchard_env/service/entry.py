@@ -45,6 +45,8 @@ class Entry:
         """What it was asked to be; its labels carry the owner."""
         self.created = created
         """Seconds since the epoch."""
+        self.queued_s = 0.0
+        """Seconds that it waited for its turn to be made."""
         self.settled = asyncio.Event()
         """Set when it is pending no more."""
         self._sandbox: Sandbox | None = None

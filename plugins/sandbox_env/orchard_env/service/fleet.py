@@ -8,12 +8,13 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TypeVar
 
 from orchard_core import (
     AdoptingProvider,
+    CreationStep,
     OrchardError,
     Sandbox,
     SandboxCreateFailed,
@@ -23,11 +24,14 @@ from orchard_core import (
     SandboxSpec,
     ServiceOverloaded,
     Snapshot,
+    creation_steps,
 )
+from orchard_env.service.defaults import NoMeters
 from orchard_env.service.entry import TENANT_LABEL, Entry, Status
 from orchard_env.service.faults import SandboxUnknown
 from orchard_env.service.heartbeats import Heartbeats, OwnHeartbeats
 from orchard_env.service.log import SERVICE
+from orchard_env.service.seams import Making, Meters
 from orchard_env.service.settings import ServiceSettings
 
 _T = TypeVar("_T")
@@ -54,17 +58,16 @@ class Fleet:
         settings: ServiceSettings,
         heartbeats: Heartbeats | None = None,
         gone: Gone = _nobody,
-        created: Callable[[str, float], None] = lambda _outcome, _seconds: None,
+        meters: Meters | None = None,
     ) -> None:
-        """`gone` is awaited for each sandbox that ends or does not come up, `created` is told how each making
-        ended and after how many seconds."""
+        """`gone` is awaited for each sandbox that ends or does not come up."""
         self.provider = provider
         """Who makes them."""
         self._adopting = provider if isinstance(provider, AdoptingProvider) else None
         self._settings = settings
         self._heartbeats = heartbeats or OwnHeartbeats()
         self._gone = gone
-        self._created = created
+        self._meters = meters or NoMeters()
         self._entries: dict[str, Entry] = {}
         self._makings: dict[str, asyncio.Task[None]] = {}
         self._ends: dict[str, asyncio.Task[None]] = {}
@@ -129,12 +132,14 @@ class Fleet:
         entry = Entry(sandbox_id=name, spec=spec, created=time.time())
         self._entries[name] = entry
         stack = AsyncExitStack()
+        came = time.monotonic()
         try:
             if slot is not None:
                 await stack.enter_async_context(slot)
         except BaseException:
             self._drop(entry)
             raise
+        entry.queued_s = time.monotonic() - came
         making = asyncio.create_task(self._make(entry, restore, limit_s or self._settings.create_s, stack))
         self._makings[name] = making
         making.add_done_callback(lambda _: self._makings.pop(name, None))
@@ -170,9 +175,11 @@ class Fleet:
         self, entry: Entry, restore: Snapshot | None, limit_s: float, stack: AsyncExitStack
     ) -> None:
         began = time.monotonic()
+        steps: Mapping[CreationStep, float] = {}
         try:
             async with asyncio.timeout(limit_s):
-                sandbox = await self.provider.create(entry.spec, restore=restore)
+                with creation_steps() as steps:
+                    sandbox = await self.provider.create(entry.spec, restore=restore)
             entry.succeed(sandbox)
         except asyncio.CancelledError:
             entry.fail(SandboxGone(f"sandbox {entry.id} was deleted while it was made"))
@@ -191,8 +198,17 @@ class Fleet:
             entry.fail(SandboxCreateFailed(f"sandbox {entry.id}: {type(error).__name__}: {error}"))
         finally:
             await stack.aclose()
-            fault = entry.fault
-            self._created("ready" if fault is None else type(fault).__name__, time.monotonic() - began)
+            self._meters.created(
+                Making(
+                    sandbox_id=entry.id,
+                    tenant=entry.tenant,
+                    spec=entry.spec,
+                    queued_s=entry.queued_s,
+                    seconds=time.monotonic() - began,
+                    steps=steps,
+                    fault=entry.fault,
+                )
+            )
 
     async def get(self, sandbox_id: str, *, tenant: str | None) -> Entry:
         """The entry of that id if it is this tenant's; None: whoever's (an administrator asks). A miss asks
@@ -232,6 +248,7 @@ class Fleet:
         entry = Entry(sandbox_id=sandbox.id, spec=spec, created=time.time())
         entry.succeed(sandbox)
         self._entries[sandbox.id] = entry
+        self._meters.adopted(entry.id, entry.tenant, spec)
         return entry
 
     async def list(self, *, tenant: str | None) -> builtins.list[Entry]:
@@ -268,6 +285,7 @@ class Fleet:
         if making is not None:
             making.cancel()
             await asyncio.gather(making, return_exceptions=True)
+        self._meters.ended(entry.id, entry.fault)
         await entry.close()
         await self._heartbeats.forget(entry.id)
         await self._gone(entry.tenant, entry.id)
@@ -295,6 +313,7 @@ class Fleet:
                 continue
             if not entry.counted_out:
                 entry.counted_out = True
+                self._meters.ended(entry.id, entry.fault)
                 await self._gone(entry.tenant, entry.id)
             if entry.failed_s > _TELL_S:
                 await self.delete(entry)

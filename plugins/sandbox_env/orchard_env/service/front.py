@@ -16,7 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from orchard_core import OrchardError
 from orchard_env.service.faults import ServiceFault
 from orchard_env.service.hosts import check_host
-from orchard_env.service.log import ACCESS, SERVICE
+from orchard_env.service.log import ACCESS, REQUEST, SERVICE
+from orchard_env.service.observe.doors import OWN_DOORS
+from orchard_env.service.observe.spans import NoSpans, RequestSpan, Spans
 from orchard_env.service.problems import problem, status_of, unforeseen
 from orchard_env.service.seams import AuditEvent
 from orchard_env.service.services import Services
@@ -33,6 +35,7 @@ class Front:
     def __init__(self, app: ASGIApp, services: Services) -> None:
         self._app = app
         self._services = services
+        self._spans: Spans = NoSpans() if services.watch is None else services.watch.spans
         self._hosts = frozenset(services.settings.allowed_hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,21 +48,24 @@ class Front:
         request_id = scope["request_id"] = _request_id(headers)
         scope["body_s"] = self._services.settings.body_s
         told = _Told(send, request_id)
+        self._services.meters.arrived()
+        span = self._spans.begin(scope.get("method", "WEBSOCKET"), headers)
+        REQUEST.set(_marks(request_id, span.trace_id))
         try:
             await self._identify(scope, headers)
             await self._app(scope, receive, told)
         except OrchardError as error:
             await self._refuse(scope, receive, told, problem(error, request_id))
         except Exception:  # noqa: BLE001 - the border: a bug is logged and answered, and costs no more
-            SERVICE.exception("request failed", extra={"fields": {"request_id": request_id}})
+            SERVICE.exception("request failed")
             await self._refuse(scope, receive, told, unforeseen(request_id))
         finally:
-            self._note(scope, told, time.perf_counter() - began)
+            self._note(scope, told, span, time.perf_counter() - began)
 
     async def _identify(self, scope: Scope, headers: Headers) -> None:
         if self._hosts:
             check_host(headers, self._hosts)
-        if scope["path"] in _OPEN and scope["type"] == "http":
+        if scope["type"] == "http" and (scope["path"] in _OPEN or scope["path"] in OWN_DOORS):
             return
         key = headers.get("x-api-key")
         if key is None and scope["type"] == "websocket":
@@ -88,13 +94,13 @@ class Front:
             return
         await response(scope, receive, told)
 
-    def _note(self, scope: Scope, told: _Told, seconds: float) -> None:
+    def _note(self, scope: Scope, told: _Told, span: RequestSpan, seconds: float) -> None:
         tenant = scope.get("tenant")
         route = str(getattr(scope.get("route"), "path", "other"))
         self._services.meters.answered(route, told.status, seconds)
+        span.end(route=route, status=told.status, tenant=tenant.name if tenant else "")
         if ACCESS.isEnabledFor(logging.INFO):
             fields = {
-                "request_id": scope["request_id"],
                 "client": _client(scope),
                 "tenant": tenant.name if tenant else "",
                 "key_id": tenant.key_id if tenant else "",
@@ -104,6 +110,11 @@ class Front:
                 "seconds": round(seconds, 6),
             }
             ACCESS.info("request", extra={"fields": fields})
+
+
+def _marks(request_id: str, trace_id: str) -> dict[str, str]:
+    """What stands in every line of log about the request."""
+    return {"request_id": request_id, "trace_id": trace_id} if trace_id else {"request_id": request_id}
 
 
 class _Told:

@@ -76,13 +76,14 @@ class Jobs:
     async def submit(self, entry: Entry, order: Order, tenant: Tenant, *, wait_s: float) -> Job:
         """Start it, or attach to it, and tell how it stands after at most `wait_s` seconds. Cancelling leaves
         it to itself. Raises ExecError for what cannot be started, and what `Entry.sandbox` raises."""
-        until = time.monotonic() + wait_s
+        began = time.monotonic()
+        until = began + wait_s
         async with entry.lent() as client:
             async with self._admission.enter(tenant, Work.EXEC):
                 told = await self._begin(client, order, min(wait_s, _FIRST_S))
             while self._waits(told, until):
                 told = await self._ask(client, told.id, until)
-        return self._job(entry, told, order.note)
+        return self._job(entry, told, order.note, overhead_s=overhead(told, time.monotonic() - began))
 
     async def _begin(self, client: AgentClient, order: Order, wait_s: float) -> RunTold:
         return await client.begin(
@@ -109,12 +110,21 @@ class Jobs:
         process answers for it."""
         return told.open and not self._fleet.draining and time.monotonic() < until
 
-    def _job(self, entry: Entry, told: RunTold, note: str | Sequence[str] | None) -> Job:
+    def _job(
+        self,
+        entry: Entry,
+        told: RunTold,
+        note: str | Sequence[str] | None,
+        *,
+        overhead_s: float | None = None,
+    ) -> Job:
         job_id = f"{entry.id}.{told.id}"
         known = note if note is not None else _read(told.note)
         job = Job(id=job_id, sandbox_id=entry.id, tenant=entry.tenant, command=known, told=told)
         if self._ended.keep(job, entry) and told.result is not None:
-            self._meters.executed(entry.tenant, _outcome(told.result), told.result.duration_s)
+            self._meters.executed(
+                entry.tenant, outcome_of(told.result), told.result.duration_s, overhead_s, run=job_id
+            )
         return job
 
     async def _remembered(self, job_id: str) -> Job | None:
@@ -189,7 +199,18 @@ def _read(note: str) -> str | list[str] | None:
     return found if isinstance(found, str | list) else None
 
 
-def _outcome(result: ExecResult) -> str:
+def overhead(told: RunTold, seconds: float) -> float | None:
+    """What of a request's seconds was neither the command's own time nor its wait for others in its lane;
+    None when the command has not ended, or was begun by an earlier request."""
+    result = told.result
+    if result is None or told.created is None or told.started is None:
+        return None
+    rest = seconds - result.duration_s - max(0.0, told.started - told.created)
+    return rest if rest >= 0 else None
+
+
+def outcome_of(result: ExecResult) -> str:
+    """`succeeded`, `failed` or `timed_out`, as metrics tell it."""
     if result.timed_out:
         return "timed_out"
     return "succeeded" if result.exit_code == 0 else "failed"

@@ -14,11 +14,13 @@ import yaml
 from pydantic import ValidationError
 
 from orchard_core import ConfigError, load_provider
+from orchard_env.service.observe.settings import ObserveSettings, observe_settings
 from orchard_env.service.settings import ServiceSettings
 from orchard_env.service.team_settings import TeamSettings, team_settings
 
+_SECTIONS = "`service`, `provider`, `team` and `observe`"
 _LEVELS = ("debug", "info", "warning", "error")
-_NEEDED = ("fastapi", "uvicorn", "httptools", "websockets")
+_NEEDED = ("fastapi", "uvicorn", "httptools", "websockets", "prometheus_client")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,7 @@ class Launch:
     options: tuple[str, ...] = ()
     """`NAME=VALUE` for the provider."""
     config: str | None = None
-    """A YAML file with `service`, `provider` and `team`."""
+    """A YAML file with `service`, `provider`, `team` and `observe`."""
     image_fallback: bool = False
     """See ServiceSettings."""
     host: str = "127.0.0.1"
@@ -78,12 +80,17 @@ def run(launch: Launch) -> None:
         audit=launch.audit,
     )
     settings = _check_open(launch, settings, shared)
+    observe = observe_settings(_read(launch.config).get("observe"))
     log_to_stderr(launch.log_level)
-    asyncio.run(_serve(launch, settings, options, shared))
+    asyncio.run(_serve(launch, settings, options, shared, observe))
 
 
 async def _serve(
-    launch: Launch, settings: ServiceSettings, options: dict[str, Any], shared: TeamSettings
+    launch: Launch,
+    settings: ServiceSettings,
+    options: dict[str, Any],
+    shared: TeamSettings,
+    observe: ObserveSettings,
 ) -> None:
     from orchard_env.service.assembly import assembled
     from orchard_env.service.serving import Address, serve
@@ -95,7 +102,8 @@ async def _serve(
         key=launch.certificate_key,
         client_ca=launch.client_ca,
     )
-    async with assembled(load_provider(launch.provider, **options), settings, shared=shared) as services:
+    provider = load_provider(launch.provider, **options)
+    async with assembled(provider, settings, shared=shared, observe=observe) as services:
         await serve(services, address, ready=lambda url: _tell(launch, url))
 
 
@@ -157,14 +165,12 @@ def _read(path: str | None) -> dict[str, Any]:
     try:
         told = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(
-            f"{path} cannot be read: {error}", hint="write YAML with `service`, `provider` and `team`"
-        ) from error
-    odd = set(told) - {"service", "provider", "team"} if isinstance(told, dict) else {"its shape"}
+        raise ConfigError(f"{path} cannot be read: {error}", hint=f"write YAML with {_SECTIONS}") from error
+    odd = set(told) - {"service", "provider", "team", "observe"} if isinstance(told, dict) else {"its shape"}
     if odd:
         raise ConfigError(
             f"{path}: {', '.join(sorted(map(str, odd)))} means nothing",
-            hint="it takes `service`, `provider` and `team`",
+            hint=f"it takes {_SECTIONS}",
         )
     return told
 

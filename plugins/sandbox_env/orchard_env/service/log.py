@@ -6,6 +6,9 @@ import logging
 import sys
 import time
 import traceback
+from collections.abc import Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
 
 import orjson
 
@@ -16,6 +19,11 @@ ACCESS = logging.getLogger("orchard.service.access")
 
 SERVICE = logging.getLogger("orchard.service")
 """What the service does by itself, and what goes wrong."""
+
+
+REQUEST: ContextVar[Mapping[str, str]] = ContextVar("request", default=MappingProxyType({}))
+"""What stands in every line that is written in a request's task, or in one that it started: `request_id`, and
+`trace_id` where it belongs to a trace."""
 
 
 class JsonLines(logging.Formatter):
@@ -29,6 +37,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        line |= REQUEST.get()
         fields = getattr(record, "fields", None)
         if isinstance(fields, dict):
             line |= fields

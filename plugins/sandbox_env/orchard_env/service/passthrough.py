@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from orchard_env.service.carry import Carried, carry
 from orchard_env.service.faults import RequestInvalid, ServiceFault
 from orchard_env.service.http import caller
+from orchard_env.service.observe.run_watch import run_watch
 from orchard_env.service.passthrough_calls import find_call, methods_at
 from orchard_env.service.reach import reach
 from orchard_env.service.seams import Work
@@ -42,8 +43,10 @@ class PassThrough:
         target = target_of(path, scope["query_string"])
         turn = self._services.admission.enter(caller(request, call.scope), call.work)
         turn = turn if call.work is Work.TRANSFER else held_briefly(turn)
+        watch = run_watch(self._services.meters, entry, scope["method"], path)
+        carried = Carried(call=call, target=target, saw=None if watch is None else watch.saw)
         async with turn, entry.lent() as client:
-            await carry(client, Carried(call=call, target=target), scope, receive, send)
+            await carry(client, carried, scope, receive, send)
 
 
 def agent_path(scope: Scope) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from orchard_core import SandboxSpec
+from orchard_core import CreationStep, OrchardError, SandboxSpec
 
 
 class Scope(StrEnum):
@@ -131,17 +131,51 @@ class Audit(Protocol):
         """Keep one event; returns at once and never raises."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """How the making of a sandbox went."""
+
+    sandbox_id: str
+    """Its id."""
+    tenant: str
+    """Whose it is."""
+    spec: SandboxSpec
+    """What it was asked to be."""
+    queued_s: float
+    """It waited so long for its turn."""
+    seconds: float
+    """It took so long from its turn on."""
+    steps: Mapping[CreationStep, float]
+    """What was reached, each so many seconds after its turn came."""
+    fault: OrchardError | None
+    """Why it did not come up; None when it did."""
+
+
 class Meters(Protocol):
     """Counts and measures. Every method returns at once and never raises."""
 
+    def arrived(self) -> None:
+        """A request has come."""
+
     def answered(self, route: str, status: int, seconds: float) -> None:
-        """A request was answered; `route` is a template, such as `/sandboxes/{id}/exec`."""
+        """It was answered; `route` is a template, such as `/sandboxes/{id}/exec`."""
 
-    def created(self, outcome: str, seconds: float) -> None:
-        """A sandbox came up (`ready`) or did not (the class of the error) after so many seconds."""
+    def created(self, making: Making) -> None:
+        """A sandbox came up or did not."""
 
-    def executed(self, tenant: str, outcome: str, seconds: float) -> None:
-        """A command ended: `succeeded`, `failed`, `timed_out`, or the class of an error."""
+    def adopted(self, sandbox_id: str, tenant: str, spec: SandboxSpec) -> None:
+        """A sandbox stands that was not made by the fleet: a fork, or another process's."""
+
+    def ended(self, sandbox_id: str, fault: OrchardError | None) -> None:
+        """It is no more; None: somebody deleted it. Told more than once of some, and of some that never
+        came up."""
+
+    def executed(
+        self, tenant: str, outcome: str, seconds: float, overhead_s: float | None = None, *, run: str
+    ) -> None:
+        """A command ended: `succeeded`, `failed`, `timed_out`. `seconds` is its own time, `overhead_s` what
+        the service and its agent took besides, where one request saw all of it. `run` names it: told again,
+        it counts once."""
 
     def exposition(self) -> bytes:
         """All of it as Prometheus reads it."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from orchard_env.service.fleet import Fleet
+from orchard_env.service.observe.observing import Observing
 from orchard_env.service.seams import Admission, Audit, Meters, Tenancy
 from orchard_env.service.settings import ServiceSettings
 
@@ -27,6 +28,8 @@ class Services:
     """Counts and measures."""
     settings: ServiceSettings
     """What the operator set."""
+    watch: Observing | None = None
+    """Metrics, traces and the status page; None: nobody watches. Its metrics are the `meters`."""
     conditions: Callable[[], Sequence[str]] = tuple
     """What does not work as it should, in words, for /health; costs nothing. It serves all the same."""
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)

@@ -73,6 +73,13 @@ class KeyedTenancy:
             raise KeyRefused(_why_bad(record), hint="ask the operator for a new one")
         return Tenant(name=record.tenant, key_id=record.id, scopes=frozenset(record.scopes))
 
+    def holder(self, key_id: str) -> Tenant | None:
+        """Whose key it is, by its id alone; None when it is revoked, expired or unknown."""
+        record = self._keys.index.keys.get(key_id)
+        if record is None or not record.good(time.time()):
+            return None
+        return Tenant(name=record.tenant, key_id=record.id, scopes=frozenset(record.scopes))
+
     async def allow_create(self, tenant: Tenant, spec: SandboxSpec, standing: Stands) -> None:
         """See Tenancy."""
         limits = self.quota(tenant.name).limits

@@ -14,6 +14,7 @@ from orchard_core import AgentClient, ExecError, RunTold
 from orchard_env.service.agent_words import agent_words
 from orchard_env.service.entry import Entry
 from orchard_env.service.faults import JobUnknown
+from orchard_env.service.jobs import outcome_of, overhead
 from orchard_env.service.noting import note
 from orchard_env.service.seams import Scope, Work
 from orchard_env.service.turns import held_briefly
@@ -62,13 +63,23 @@ class ExecRoutes(Routes):
         return exec_view(entry.id, told, encoding=wanted.encoding, output=False)
 
     async def _begun(self, request: Request, entry: Entry, wanted: ExecRequest, until: float) -> RunTold:
-        exec_id = wanted.id or new_exec_id()
+        exec_id, began = wanted.id or new_exec_id(), time.monotonic()
         note(self._services, request, "exec", entry.id, command=as_text(wanted))
         turn = self._services.admission.enter(self._caller(request, Scope.USE), Work.EXEC)
         async with held_briefly(turn), entry.lent() as client:
             with agent_words():
                 told = await begin(client, wanted, exec_id=exec_id, wait_s=_next_wait(until))
-                return await settled(client, told, until)
+                told = await settled(client, told, until)
+        if told.result is not None:
+            over = overhead(told, time.monotonic() - began)
+            self._services.meters.executed(
+                entry.tenant,
+                outcome_of(told.result),
+                told.result.duration_s,
+                over,
+                run=f"{entry.id}.{told.id}",
+            )
+        return told
 
     async def list(self, request: Request, sandbox_id: SandboxId) -> ExecList:
         """Every command of the sandbox that is known, whoever started it, without outputs."""

@@ -1,0 +1,1 @@
+"""What the service does and costs: metrics, accounts, traces, an overview for people."""
