@@ -11,6 +11,8 @@ from pydantic import Field, field_validator
 from orchard_core import ConfigError, Record
 from orchard_env.kubernetes.labels import label_key_fault, label_value_fault
 from orchard_env.kubernetes.resources import PREFIX
+from orchard_env.kubernetes.snapshots.config import SnapshotConfig
+from orchard_env.kubernetes.warm.config import PoolConfig
 
 _ROOTS_OWN = (
     "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID", "SYS_CHROOT",
@@ -118,6 +120,13 @@ class KubernetesConfig(Record):
     driver_cidrs: tuple[str, ...] = ()
     """Addresses outside the cluster's pods from which drivers may reach the agents."""
 
+    pools: tuple[PoolConfig, ...] = ()
+    """Pods that are kept ready. A service's leader fills them; other processes only take from them."""
+    fill_pools: bool = False
+    """Fill the pools from this process, too: for a driver without a service."""
+    snapshots: SnapshotConfig | None = None
+    """Where saved files lie; None: no snapshots and no forks."""
+
     create_timeout_s: float = Field(default=600.0, gt=0)
     """A sandbox whose agent does not answer after so long has failed."""
     schedule_grace_s: float = Field(default=300.0, ge=0)
@@ -126,6 +135,14 @@ class KubernetesConfig(Record):
     """What to do about a sandbox that has too little memory to begin."""
     calls_per_s: float = Field(default=100.0, gt=0)
     """Calls a second to the API server, on the average."""
+
+    @field_validator("pools")
+    @classmethod
+    def _pools(cls, given: tuple[PoolConfig, ...]) -> tuple[PoolConfig, ...]:
+        names = [pool.name for pool in given]
+        if len({*names}) < len(names):
+            raise ConfigError(f"two pools have one name: {', '.join(names)}", hint="name each differently")
+        return given
 
     @field_validator("labels")
     @classmethod

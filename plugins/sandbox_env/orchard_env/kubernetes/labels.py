@@ -28,17 +28,21 @@ ROLES: Final = ("driver", "orchestrator")
 SPEC: Final = f"{PREFIX}spec"
 """Annotation: the spec as JSON, without the content of files."""
 CREATED: Final = f"{PREFIX}created"
-"""Annotation: seconds since the epoch by the creator's clock."""
+"""Annotation: seconds since the epoch by the creator's clock; of a claimed pod, the claim by the server's."""
 PORT: Final = f"{PREFIX}agent-port"
 """Annotation: where its agent listens."""
 GENERATION: Final = f"{PREFIX}generation"
 """Annotation: how often its agent was started anew."""
-_OURS: Final = frozenset({MANAGED_BY, SANDBOX, DRIVER, ROLE})
+POOL: Final = f"{PREFIX}pool"
+"""Label of pods that were made before they were asked for: the digest of their shape."""
+MISSED: Final = f"{PREFIX}missed-pool"
+"""Label of a sandbox's own pod where a pool had none ready: the shape that would have served."""
+_OURS: Final = frozenset({MANAGED_BY, SANDBOX, DRIVER, ROLE, POOL, MISSED})
 
 SANDBOXES: Final = Selector.of({MANAGED_BY: MANAGER})
 """Every sandbox of a namespace."""
 
-_ENDED: Final = frozenset({"Succeeded", "Failed"})
+ENDED: Final = frozenset({"Succeeded", "Failed"})
 _ANNOTATIONS_MAX: Final = 200 * 1024
 _NAME = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -90,21 +94,48 @@ def is_ours(pod: PodView) -> bool:
     """Whether a pod is a sandbox that this package made."""
     return (
         pod.labels.get(MANAGED_BY) == MANAGER
-        and pod.labels.get(SANDBOX) == pod.name
+        and SANDBOX in pod.labels
+        and (pod.labels[SANDBOX] == pod.name or POOL in pod.labels)
         and SPEC in pod.annotations
     )
 
 
+def is_waiting(pod: PodView) -> bool:
+    """Whether a pod is a pool's, and nobody's sandbox yet."""
+    return pod.labels.get(MANAGED_BY) == MANAGER and POOL in pod.labels and SANDBOX not in pod.labels
+
+
+def sandbox_id(pod: PodView) -> str:
+    """The id of the sandbox that a pod is: its name, unless it was claimed from a pool."""
+    return pod.labels.get(SANDBOX, pod.name)
+
+
+def began(pod: PodView) -> float:
+    """When it became a sandbox, seconds since the epoch by the server's clock."""
+    if POOL in pod.labels:
+        try:
+            return float(pod.annotations.get(CREATED, ""))
+        except ValueError:
+            return pod.created
+    return pod.created
+
+
+def agent_url(pod: PodView, port: int) -> str:
+    """Where its agent is; empty before it has an address. `port` is that of a pod that does not say it."""
+    ip = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
+    return f"http://{ip}:{pod.annotations.get(PORT) or port}" if ip else ""
+
+
 def stands(pod: PodView) -> bool:
     """Whether it is a sandbox of ours that has not ended, nor is about to."""
-    return is_ours(pod) and pod.deleting is None and pod.phase not in _ENDED
+    return is_ours(pod) and pod.deleting is None and pod.phase not in ENDED
 
 
 def standing(pod: PodView) -> StandingSandbox | None:
     """What a pod's annotations say of it; None for one that cannot be read, which is nobody's to touch."""
     try:
         spec = SandboxSpec.model_validate_json(pod.annotations[SPEC])
-        return StandingSandbox(id=pod.name, spec=spec, created=pod.created)
+        return StandingSandbox(id=sandbox_id(pod), spec=spec, created=began(pod))
     except (KeyError, ValidationError):
         return None
 

@@ -27,6 +27,8 @@ _SEED_AT: Final = "/seed"
 _TOKEN: Final = f"{_SHARED}/token/token"
 _WORKSPACE: Final = "/workspace"
 _SHARED_SIZE: Final = "64Mi"
+_NOTES_SIZE: Final = "256Mi"
+"""With the list of every file of a large image."""
 _DEADLINE_GRACE_S: Final = 30.0
 _SECONDS_MAX: Final = 2.0**31 - 1
 
@@ -93,7 +95,7 @@ def _pod(sandbox_id: str, spec: SandboxSpec, config: KubernetesConfig, memory_mb
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 1,
         # The driver ends a sandbox in time; this is for one whose driver is dead.
-        "activeDeadlineSeconds": _deadline_s(spec, config),
+        "activeDeadlineSeconds": deadline_s(spec, config),
         # Names are resolved by the driver's proxy: a resolver inside would carry data out.
         "dnsPolicy": "None",
         "dnsConfig": {"nameservers": ["127.0.0.1"], "options": [{"name": "attempts", "value": "1"}]},
@@ -106,7 +108,8 @@ def _pod(sandbox_id: str, spec: SandboxSpec, config: KubernetesConfig, memory_mb
     return pod
 
 
-def _deadline_s(spec: SandboxSpec, config: KubernetesConfig) -> int:
+def deadline_s(spec: SandboxSpec, config: KubernetesConfig) -> int:
+    """Seconds after which the cluster ends a sandbox whatever its driver does."""
     return math.ceil(min(_SECONDS_MAX, spec.ttl_s + config.create_timeout_s + _DEADLINE_GRACE_S))
 
 
@@ -184,6 +187,7 @@ def _container(
         f"{agent}/orchard-agent",
         *("--listen", f"tcp:0.0.0.0:{config.agent_port}", "--sandbox-id", sandbox_id),
         *("--token-file", _TOKEN, "--workdir", _literal(spec.workdir), "--ignore-term"),
+        *_noting_changes(spec, config),
         *(("--drop-to", who.drop_to) if who.drop_to else ()),
     ]
     env = {**config.env, **outlet_environment(spec.network), **spec.env}
@@ -199,6 +203,15 @@ def _container(
         "volumeMounts": _mounts(spec, config),
         "securityContext": _container_security(who, config),
     }
+
+
+def _noting_changes(spec: SandboxSpec, config: KubernetesConfig) -> tuple[str, ...]:
+    """For snapshots the agent notes what there was before anything ran. Its list lies where no change of a
+    sandbox's own lies."""
+    if config.snapshots is None:
+        return ()
+    own = ("--own-mount", _WORKSPACE) if _own_workspace(spec, config) else ()
+    return ("--baseline", f"{_SHARED}/baseline", *own)
 
 
 def _literal(text: str) -> str:
@@ -243,7 +256,10 @@ def _mounts(spec: SandboxSpec, config: KubernetesConfig) -> list[Mapping[str, An
 
 def _volumes(spec: SandboxSpec, config: KubernetesConfig) -> list[Mapping[str, Any]]:
     volumes: list[Mapping[str, Any]] = [
-        {"name": "orchard", "emptyDir": {"sizeLimit": _SHARED_SIZE}},
+        {
+            "name": "orchard",
+            "emptyDir": {"sizeLimit": _SHARED_SIZE if config.snapshots is None else _NOTES_SIZE},
+        },
         {"name": "orchard-seed", "secret": {"secretName": config.seed_secret, "defaultMode": 0o444}},
     ]
     if config.injection == "image-volume":

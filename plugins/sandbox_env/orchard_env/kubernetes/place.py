@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from orchard_core import (
     AgentClient,
@@ -46,17 +46,37 @@ _REACH = "{where} must be reachable from here: run the driver in the cluster, or
 _T = TypeVar("_T")
 
 
+class Fill(Protocol):
+    """Puts saved files into one sandbox."""
+
+    async def into(self, client: AgentClient) -> None:
+        """Once, before anything runs there. Raises SandboxError."""
+
+    def end(self) -> None:
+        """It is not needed any more; repeated calls are fine."""
+
+
 class PodPlace:
     """Honours StandingPlace and WatchedPlace. Its pod exists; whether an agent runs there is to be seen."""
 
     def __init__(
-        self, session: ClusterSession, spec: SandboxSpec, pod: PodView, *, memory_mb: int | None = None
+        self,
+        session: ClusterSession,
+        spec: SandboxSpec,
+        pod: PodView,
+        *,
+        client: AgentClient | None = None,
+        fill: Fill | None = None,
     ) -> None:
-        """`memory_mb`: what the pod was made with, when that is not the spec's."""
+        """`client`: of the agent of a pod that was claimed, where nothing has run yet. `fill` brings saved
+        files."""
         self._session = session
         self._spec = spec
         self._pod = pod
-        self._memory_mb = memory_mb
+        self._id = labels.sandbox_id(pod)
+        self._claimed = client
+        self._fill = fill
+        self._memory_mb: int | None = None
         self._generation = labels.generation(pod.annotations)
         self._client: AgentClient | None = None
         self._outlet: Outlet | None = None
@@ -83,7 +103,14 @@ class PodPlace:
     async def restart(self) -> AgentClient:
         """See Place."""
         if self._client is None:
-            return await self._first()
+            client = await self._first()
+            try:
+                if self._fill is not None:
+                    await self._fill.into(client)
+            except BaseException:
+                await client.close()
+                raise
+            return client
         # What the annotation says must be known before the agent knows it: who adopts tries the one before.
         generation = self._generation + 1
         await self._annotate(generation)
@@ -99,7 +126,7 @@ class PodPlace:
                 client = await self._or_fail(self._known(), _ATTACH_S)
         except TimeoutError as error:
             raise SandboxConnectionLost(
-                f"sandbox {self._pod.name} stands, but its agent at {self._url} did not answer within "
+                f"sandbox {self._id} stands, but its agent at {self._url} did not answer within "
                 f"{_ATTACH_S:g} s",
                 hint=_REACH.format(where="pods"),
             ) from error
@@ -111,6 +138,8 @@ class PodPlace:
         return await self._ready(client, at_once=False)
 
     async def _first(self) -> AgentClient:
+        if self._claimed is not None:
+            return await self._ready(self._claimed, at_once=True)
         config = self._session.config
         for more in range(config.escalation.times, -1, -1):
             try:
@@ -141,7 +170,7 @@ class PodPlace:
                     raise
         except TimeoutError as error:
             raise SandboxCreateFailed(
-                f"sandbox {self._pod.name}: its agent did not answer within {limit:g} s. {error}",
+                f"sandbox {self._id}: its agent did not answer within {limit:g} s. {error}",
                 hint=_REACH.format(where=self._url or "the addresses of pods"),
             ) from error
         return await self._ready(client, at_once=True)
@@ -166,7 +195,7 @@ class PodPlace:
                     self._outlet = outlet
                 await self._outlet.connect(client, at_once=at_once)
             except (OSError, SandboxError) as error:
-                raise SandboxCreateFailed(f"sandbox {self._pod.name} has no way out: {error}") from error
+                raise SandboxCreateFailed(f"sandbox {self._id} has no way out: {error}") from error
         return client
 
     async def _known(self) -> AgentClient:
@@ -206,7 +235,7 @@ class PodPlace:
         """Raises what is wrong with the pod, TimeoutError when nothing is."""
         uid, name = self._pod.uid, self._pod.name
         await self._session.waiter.reach(name, lambda pod: pod.uid != uid, limit)
-        raise SandboxGone(f"sandbox {name} is gone; another of the same name stands now")
+        raise SandboxGone(f"sandbox {self._id} is gone; another of the same name stands now")
 
     async def _own(self) -> None:
         """Have this driver's lease keep it alive. Raises SandboxGone, SandboxUnavailable."""
@@ -230,20 +259,27 @@ class PodPlace:
         try:
             self._session.pods.learn(await self._session.api.patch(PODS, self._pod.name, patch))
         except ObjectMissing as error:
-            raise SandboxGone(f"sandbox {self._pod.name} is gone: its pod was deleted") from error
+            raise SandboxGone(f"sandbox {self._id} is gone: its pod was deleted") from error
 
     @property
     def _url(self) -> str:
-        ip = f"[{self._pod.ip}]" if ":" in self._pod.ip else self._pod.ip
-        port = self._pod.annotations.get(labels.PORT) or self._session.config.agent_port
-        return f"http://{ip}:{port}" if ip else ""
+        return labels.agent_url(self._pod, self._session.config.agent_port)
 
     def _token(self, generation: int) -> str:
-        return derive_token(self._session.seed, self._pod.name, self._pod.uid, generation)
+        # The first agent of a pod knows no other id than the pod's name; see PoolConfig.
+        own = self._id if generation else self._pod.name
+        return derive_token(self._session.seed, own, self._pod.uid, generation)
 
     def _endpoint(self, generation: int | None = None) -> AgentEndpoint:
         wanted = self._generation if generation is None else generation
         return AgentEndpoint(url=self._url, token=self._token(wanted), sandbox_id=self._pod.name)
+
+    def root_client(self) -> AgentClient:
+        """Another client of its agent, which may do everything. Raises SandboxGone."""
+        why = self.ended()
+        if why is not None:
+            raise SandboxGone(why)
+        return AgentClient(self._endpoint())
 
     def ended(self) -> str | None:
         """See Place."""
@@ -253,7 +289,7 @@ class PodPlace:
     def _known_failure(self) -> SandboxError | None:
         pod = self._session.pods.get(self._pod.name)
         if pod is None or pod.uid != self._pod.uid:
-            return SandboxGone(f"sandbox {self._pod.name} is gone: its pod was deleted")
+            return SandboxGone(f"sandbox {self._id} is gone: its pod was deleted")
         return self._session.waiter.failure(pod)
 
     async def verdict(self) -> SandboxGone | None:
@@ -290,7 +326,7 @@ class PodPlace:
         except SandboxGone as error:
             reason = error
         except (OrchardError, TimeoutError) as error:
-            reason = SandboxGone(self.ended() or f"sandbox {self._pod.name} is gone: {error}")
+            reason = SandboxGone(self.ended() or f"sandbox {self._id} is gone: {error}")
         self._told(reason)
 
     async def destroy(self) -> None:
@@ -298,12 +334,16 @@ class PodPlace:
         if self._destroyed:
             return
         self._destroyed = True
+        if self._fill is not None:
+            self._fill.end()
         await self.let_go()
         self._unsubscribe()
         await asyncio.gather(self._part(), self._session.remove(self._pod.name, self._pod.uid))
         self._session.held.discard(self._pod.name)
 
     async def _part(self) -> None:
+        if self._claimed is not None and self._client is None:
+            await self._claimed.close()
         if not self._pod.ip or self._client is None:
             return
         client = AgentClient(self._endpoint())

@@ -92,11 +92,11 @@ class Reaper:
         if not self._pods.synced or self._pods.stale_s > self._lasts_s:
             self._signs.clear()
             return Reaped()
-        ours = [pod for pod in self._pods if labels.is_ours(pod)]
+        ours = [pod for pod in self._pods if labels.is_ours(pod) or labels.is_waiting(pod)]
         dead = [name for name in self._silent(leases, ours) if await self._bury(name, leases.get(name))]
         doomed = [pod for pod in ours if pod.labels.get(labels.DRIVER) in dead] + self._long_ended(ours)
-        removed = [pod.name for pod in doomed if pod.deleting is None and await self._remove(pod)]
-        return Reaped(drivers=tuple(dead), sandboxes=tuple(removed))
+        removed = [pod for pod in doomed if pod.deleting is None and await self._remove(pod)]
+        return Reaped(drivers=tuple(dead), sandboxes=tuple(map(labels.sandbox_id, removed)))
 
     def _silent(self, leases: dict[str, Manifest], ours: list[PodView]) -> list[str]:
         """Drivers that gave no sign of life for as long as a lease lasts."""
@@ -131,6 +131,7 @@ class Reaper:
             pod.uid: self._ended.get(pod.uid, now)
             for pod in ours
             if pod.labels.get(labels.DRIVER) == self._driver
+            and labels.is_ours(pod)
             and not labels.stands(pod)
             and pod.name not in self._held
         }
@@ -138,8 +139,9 @@ class Reaper:
         return [pod for pod in ours if now - seen.get(pod.uid, now) > _ENDED_KEPT_S]
 
     async def _remove(self, pod: PodView) -> bool:
-        """That very pod, or nothing."""
+        """That very pod, or nothing. One that waits in a pool may be claimed this moment."""
+        version = pod.resource_version if labels.is_waiting(pod) else None
         try:
-            return await self._api.delete(PODS, pod.name, uid=pod.uid)
+            return await self._api.delete(PODS, pod.name, uid=pod.uid, resource_version=version)
         except ObjectChanged:
             return False

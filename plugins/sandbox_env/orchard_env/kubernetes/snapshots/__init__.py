@@ -1,0 +1,1 @@
+"""Saved files of sandboxes, in object storage."""

@@ -1,0 +1,1 @@
+"""Pods that were made before anybody asked for them."""
