@@ -77,6 +77,13 @@ class Entry:
                 self.fail(SandboxGone(ended))
         return self._fault
 
+    @property
+    def workdir(self) -> str:
+        """Where its commands start; empty unless it is ready."""
+        if self.status is not Status.READY:
+            return ""
+        return self.spec.workdir if self._sandbox is None else self._sandbox.spec.workdir
+
     def succeed(self, sandbox: Sandbox) -> None:
         """It came up."""
         self._sandbox = sandbox

@@ -105,6 +105,15 @@ def test_a_service_that_is_told_to_end_leaves_everything_to_the_next(root: Path)
         assert ended(client, job)["stdout"] == "went\n"
 
 
+def test_what_nobody_has_asked_for_since_a_restart_is_listed(root: Path) -> None:
+    with replica(root) as first, first.client() as client:
+        made = {make(client), make(client)}
+    with replica(root) as second, second.client() as client:
+        listed = client.get("/v2/sandboxes").raise_for_status().json()["sandboxes"]
+        assert {one["id"] for one in listed} == made
+        assert {one["status"] for one in listed} == {"ready"}
+
+
 def test_a_tenants_sandboxes_are_its_own_after_a_restart_too(root: Path) -> None:
     with replica(root) as first, first.client() as client:
         sandbox = make(client)

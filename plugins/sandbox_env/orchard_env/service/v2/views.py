@@ -18,7 +18,7 @@ def sandbox_view(entry: Entry) -> SandboxView:
         id=entry.id,
         status=entry.status.value,
         spec=shown_spec(entry.spec),
-        workdir=entry.sandbox.spec.workdir if entry.status is Status.READY else "",
+        workdir=entry.workdir,
         created=entry.created,
         problem=problem_view(fault) if entry.status is Status.FAILED and fault is not None else None,
     )
