@@ -10,6 +10,7 @@ from orchard_env.service.defaults import NoAudit, OpenAdmission, OpenTenancy
 from orchard_env.service.fleet import Fleet
 from orchard_env.service.observe.observing import Observing, observing, watching
 from orchard_env.service.observe.settings import ObserveSettings
+from orchard_env.service.pools import keeping_pools
 from orchard_env.service.services import Services
 from orchard_env.service.settings import ServiceSettings
 from orchard_env.service.team import Team, team
@@ -35,7 +36,8 @@ async def assembled(
                 loads=lambda: parts.admission.loads,
             )
             services = _for_a_team(provider, settings, parts, watch)
-            async with watching(watch, services.fleet, services.conditions):
+            pools = keeping_pools(provider, lambda: parts.leadership.leading)
+            async with watching(watch, services.fleet, services.conditions), pools:
                 yield services
         return
     tenancy, watch = OpenTenancy(), observing(observe)
@@ -48,7 +50,7 @@ async def assembled(
         settings=settings,
         watch=watch,
     )
-    async with watching(watch, services.fleet):
+    async with watching(watch, services.fleet), keeping_pools(provider, lambda: True):
         yield services
 
 

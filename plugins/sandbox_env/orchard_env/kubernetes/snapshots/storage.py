@@ -119,7 +119,7 @@ def _open(config: SnapshotConfig) -> ObjectStore:
     parts = urlsplit(config.url)
     try:
         if parts.scheme == "file":
-            return LocalStore(unquote(parts.path), mkdir=True)
+            return LocalStore(unquote(parts.path), mkdir=True, automatic_cleanup=True)
         options: dict[str, Any] = dict(config.options)
         allowed = options.pop("allow_http", "false").lower() == "true"
         return from_url(config.url, client_options={"allow_http": allowed}, **options)
