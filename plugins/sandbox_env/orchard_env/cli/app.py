@@ -6,6 +6,7 @@ import typer
 
 from orchard_env.cli import keys, tenants
 from orchard_env.cli.cost import cost
+from orchard_env.cli.top import top
 
 app = typer.Typer(
     help="Run the sandbox service: its keys, tenants, load and cost.",
@@ -15,3 +16,4 @@ app = typer.Typer(
 app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
 app.command("cost")(cost)
+app.command("top")(top)
