@@ -20,6 +20,7 @@ from orchard_env.service.log import ACCESS, REQUEST, SERVICE
 from orchard_env.service.observe.doors import OWN_DOORS
 from orchard_env.service.observe.spans import NoSpans, RequestSpan, Spans
 from orchard_env.service.problems import problem, status_of, unforeseen
+from orchard_env.service.room import OpenRequests, connections_max
 from orchard_env.service.seams import AuditEvent
 from orchard_env.service.services import Services
 
@@ -37,6 +38,7 @@ class Front:
         self._services = services
         self._spans: Spans = NoSpans() if services.watch is None else services.watch.spans
         self._hosts = frozenset(services.settings.allowed_hosts)
+        self._under_way = OpenRequests(connections_max(services.settings.connections))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -53,7 +55,8 @@ class Front:
         REQUEST.set(_marks(request_id, span.trace_id))
         try:
             await self._identify(scope, headers)
-            await self._app(scope, receive, told)
+            with self._under_way.one(scope.get("tenant")):
+                await self._app(scope, receive, told)
         except OrchardError as error:
             await self._refuse(scope, receive, told, problem(error, request_id))
         except Exception:  # noqa: BLE001 - the border: a bug is logged and answered, and costs no more

@@ -8,11 +8,15 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from orchard_env.service.bounded_socket import BoundedSocket
+from orchard_env.service.room import Room, connections_max
 
 HEAD_S = 20.0
 """A request's line and headers must be whole so many seconds after their first byte, or the connection's."""
@@ -34,10 +38,15 @@ class Connection(HttpToolsProtocol):
     _head = 0
     _in_head = True
 
+    def __init__(self, *args: Any, room: Room, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._room = room
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client connects: its first head is due."""
         super().connection_made(transport)
         self._arm()
+        self._room.came(transport)
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
@@ -57,6 +66,7 @@ class Connection(HttpToolsProtocol):
         """The head is whole."""
         self._in_head, self._head = False, 0
         self._disarm()
+        self._room.asked(self.transport)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -64,9 +74,16 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
         self._in_head = True
 
+    def on_response_complete(self) -> None:
+        """The answer is whole; a request that came behind is next."""
+        if not self.pipeline:
+            self._room.answered(self.transport)
+        super().on_response_complete()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The client left."""
         self._disarm()
+        self._room.left(self.transport)
         self.resume_writing()
         super().connection_lost(exc)
 
@@ -134,15 +151,26 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def server(app: ASGIApp, *, drain_s: float, connection: type[Connection] = Connection, **more: Any) -> Server:
+def server(
+    app: ASGIApp,
+    *,
+    drain_s: float,
+    connection: type[Connection] = Connection,
+    connections: int = 0,
+    **more: Any,
+) -> Server:
     """A server that, told to end, takes no more connections, waits `drain_s` for the requests it has, and
-    then ends the application's life span. `more` goes to uvicorn: certificates."""
+    then ends the application's life span. `connections` bounds how many it holds; see `connections_max`.
+    `more` goes to uvicorn: certificates."""
+    room = Room(connections_max(connections))
     return Server(
         uvicorn.Config(
             app,
-            http=connection,
-            ws="websockets-sansio",
+            http=partial(connection, room=room),  # type: ignore[arg-type]
+            ws=partial(BoundedSocket, room=room),  # type: ignore[arg-type]
             ws_max_size=16 << 20,
+            # Its memory and time would be the client's to spend.
+            ws_per_message_deflate=False,
             loop="asyncio",
             lifespan="on",
             log_config=None,

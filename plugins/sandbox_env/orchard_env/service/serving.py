@@ -12,6 +12,7 @@ from pathlib import Path
 from orchard_core import ConfigError, SandboxUnavailable
 from orchard_env.service.app import build_app
 from orchard_env.service.listener import listening, server
+from orchard_env.service.room import raise_file_limit
 from orchard_env.service.services import Services
 from orchard_env.service.tls.files import TlsFiles, TlsSettings
 from orchard_env.service.tls.serving import use_tls
@@ -40,7 +41,9 @@ async def serve(services: Services, address: Address, *, ready: Callable[[str], 
     address that cannot be had, SandboxUnavailable when the provider can do nothing."""
     tls = _tls(address)
     sock = _bind(address)
-    running = server(build_app(services), drain_s=services.settings.drain_s)
+    raise_file_limit()
+    settings = services.settings
+    running = server(build_app(services), drain_s=settings.drain_s, connections=settings.connections)
     running.on_end = services.fleet.begin_drain
     if tls is not None:
         use_tls(running, tls)

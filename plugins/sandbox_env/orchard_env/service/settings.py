@@ -38,5 +38,8 @@ class ServiceSettings(Record):
     """How long a service that is told to end waits for the requests it has, seconds."""
     max_sandboxes: int = Field(default=0, ge=0)
     """Sandboxes at once, of all tenants; 0: no bound of ours."""
+    connections: int = Field(default=0, ge=0)
+    """Clients that may be connected at once, of which one tenant may hold half; 0: half of the files that the
+    process may open, 16384 at most. One too many ends the connection that has been idle longest."""
     output_mb: int = Field(default=16, ge=1)
     """Bytes of each output that a v1 job carries, MiB, half of it the head, half the tail."""

@@ -131,7 +131,10 @@ async def _serve(
         services = make()
         with listening("127.0.0.1", 0) as sock:
             app = build_app(services, parts=parts)
-            serving = server(app, drain_s=services.settings.drain_s, connection=connection)
+            settings = services.settings
+            serving = server(
+                app, drain_s=settings.drain_s, connection=connection, connections=settings.connections
+            )
             task = asyncio.create_task(serving.serve(sockets=[sock]))
             while not serving.started and not task.done():
                 await asyncio.sleep(0.01)
