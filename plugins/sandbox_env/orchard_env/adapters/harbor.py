@@ -30,8 +30,6 @@ from orchard_core import (
 from orchard_env.adapters.wanted import enforced, image_of, provider_for
 from orchard_env.remote.provider import RemoteProvider
 
-_PIECE = 1 << 20
-_TIMED_OUT = 124
 _BASH_OR_SH = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$0"; fi; exec sh -c "$0"'
 _MODES = {"no-network": "none", "allowlist": "allow-list", "public": "open"}
 
@@ -77,7 +75,7 @@ class OrchardEnvironment(BaseEnvironment):
         self._image(force_build=False)
 
     def _image(self, *, force_build: bool) -> str:
-        named = self.task_env_config.docker_image
+        named: str | None = self.task_env_config.docker_image
         if named and should_use_prebuilt_docker_image(
             self.environment_dir, docker_image=named, force_build=force_build
         ):
@@ -102,19 +100,16 @@ class OrchardEnvironment(BaseEnvironment):
             raise
 
     def _spec(self, image: str) -> SandboxSpec:
-        config, policy = self.task_env_config, self.network_policy
-        network = Network(
-            mode=NetworkMode(_MODES[policy.network_mode.value]), allow=tuple(policy.allowed_hosts)
-        )
-        workdir = config.workdir or parse_dockerfile_workdir(self.environment_dir / DOCKERFILE_NAME)
+        policy, dockerfile = self.network_policy, self.environment_dir / DOCKERFILE_NAME
+        mode = NetworkMode(_MODES[policy.network_mode.value])
         return SandboxSpec(
             image=image_of(image),
             cpu=self._effective_cpus,
             memory_mb=self._effective_memory_mb,
             disk_mb=self._effective_storage_mb,
-            network=network,
+            network=Network(mode=mode, allow=tuple(policy.allowed_hosts)),
             ttl_s=self._ttl_s,
-            workdir=workdir or "/workspace",
+            workdir=self.task_env_config.workdir or parse_dockerfile_workdir(dockerfile) or "/workspace",
         )
 
     async def stop(self, delete: bool) -> None:
@@ -141,15 +136,15 @@ class OrchardEnvironment(BaseEnvironment):
         except ExecError as error:
             return ExecResult(stdout="", stderr=str(error), return_code=126)
         said = f"\n[ended after {timeout_sec} s]" if ended.timed_out else ""
-        code = _TIMED_OUT if ended.timed_out else ended.exit_code
+        code = 124 if ended.timed_out else ended.exit_code
         return ExecResult(stdout=ended.stdout_text, stderr=ended.stderr_text + said, return_code=code)
 
     def _user(self, user: str | int | None) -> str | None:
         """Where a sandbox has one user only, that one is its root."""
         wanted = self._resolve_user(user)
-        if wanted is None or self._running().capabilities.users:
+        if self._running().capabilities.users:
             return None if wanted is None else str(wanted)
-        if str(wanted) not in ("root", "0"):
+        if wanted not in (None, 0, "0", "root"):
             raise UserUnknown(
                 f"commands run as the sandbox's own user here, not as {wanted}",
                 hint="take the user out of the task, or serve a provider that switches users",
@@ -185,11 +180,11 @@ class OrchardEnvironment(BaseEnvironment):
 
     def _running(self) -> Sandbox:
         if self._sandbox is None:
-            raise ConfigError("the environment was not started", hint="call start() first")
+            raise ConfigError("no sandbox runs", hint="call start() first")
         return self._sandbox
 
 
 async def _pieces(source: Path) -> AsyncIterator[bytes]:
     with source.open("rb") as content:
-        while piece := await asyncio.to_thread(content.read, _PIECE):
+        while piece := await asyncio.to_thread(content.read, 1 << 20):
             yield piece

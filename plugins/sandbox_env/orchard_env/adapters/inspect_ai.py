@@ -22,9 +22,10 @@ from orchard_core import (
     AgentRefused,
     CommandNotFound,
     ExecError,
+    FileDenied,
+    FileEntry,
     FileMissing,
     NotADirectory,
-    OrchardError,
     Sandbox,
     SandboxConnectionLost,
     SandboxGone,
@@ -70,16 +71,13 @@ class OrchardSandboxEnvironment(SandboxEnvironment):
             ended = await self.sandbox.exec(
                 cmd, cwd=self._path(cwd or ""), env=env, stdin=given, timeout=timeout, user=user
             )
-        except UserUnknown as error:
-            if not self.sandbox.capabilities.users:
-                raise SandboxUserUnsupportedError(str(error)) from error
-            return ExecResult(False, 126, "", str(error))
-        except CommandNotFound as error:
-            if "/" in cmd[0] and await self._exists(cmd[0]):
-                raise PermissionError(str(error)) from error
-            return ExecResult(False, 127, "", str(error))
         except ExecError as error:
-            return ExecResult(False, 126, "", str(error))
+            if isinstance(error, UserUnknown) and not self.sandbox.capabilities.users:
+                raise SandboxUserUnsupportedError(str(error)) from error
+            missing = isinstance(error, CommandNotFound)
+            if missing and "/" in cmd[0] and await self._entry(cmd[0]) is not None:
+                raise PermissionError(str(error)) from error
+            return ExecResult(False, 127 if missing else 126, "", str(error))
         except _AWAY as error:
             raise SandboxUnavailableError(str(error)) from error
         if ended.timed_out:
@@ -89,13 +87,11 @@ class OrchardSandboxEnvironment(SandboxEnvironment):
 
     async def write_file(self, file: str, contents: str | bytes) -> None:
         """See Inspect. A file that is there keeps its mode. Raises PermissionError, IsADirectoryError."""
-        content, path = contents.encode() if isinstance(contents, str) else contents, self._path(file)
+        content = contents.encode() if isinstance(contents, str) else contents
         with as_os_errors(file):
-            try:
-                mode = (await self.sandbox.stat(path)).mode
-            except (FileMissing, NotADirectory):
-                mode = 0o644
-            await self.sandbox.write(path, content, mode=mode)
+            there = await self._entry(file, 0o222)
+            mode = there.mode if there is not None and there.kind == "file" else 0o644
+            await self.sandbox.write(self._path(file), content, mode=mode)
 
     @overload
     async def read_file(self, file: str, text: Literal[True] = True) -> str: ...
@@ -108,6 +104,7 @@ class OrchardSandboxEnvironment(SandboxEnvironment):
         IsADirectoryError, UnicodeDecodeError, OutputLimitExceededError."""
         content = bytearray()
         with as_os_errors(file):
+            await self._entry(file, 0o444)
             async with contextlib.aclosing(self.sandbox.read(self._path(file))) as pieces:  # type: ignore[type-var]
                 async for piece in pieces:
                     content += piece
@@ -173,12 +170,16 @@ class OrchardSandboxEnvironment(SandboxEnvironment):
     def _path(self, path: str) -> str:
         return posixpath.normpath(posixpath.join(self.sandbox.spec.workdir, path))
 
-    async def _exists(self, path: str) -> bool:
+    async def _entry(self, path: str, use: int = 0) -> FileEntry | None:
+        """What is there, if anything. Raises FileDenied where the mode grants nobody such use: the agent may
+        do more than the sandbox's user, for whom it acts."""
         try:
-            await self.sandbox.stat(self._path(path))
-        except OrchardError:
-            return False
-        return True
+            entry = await self.sandbox.stat(self._path(path))
+        except (FileMissing, NotADirectory):
+            return None
+        if use and not entry.mode & use:
+            raise FileDenied(f"its mode is {entry.mode:o}")
+        return entry
 
 
 def _check_output(ended: Ended) -> None:

@@ -37,7 +37,7 @@ async def spec_of(provider: RemoteProvider, config: BaseModel | str | None) -> S
         raise ConfigError(
             f"a service of sandboxes builds no images, and {config} is a Dockerfile", hint=_BUILT
         )
-    if is_compose_yaml(config):
+    if isinstance(config, str) and is_compose_yaml(config):
         config = parse_compose_yaml(str(Path(config).resolve()))
     if isinstance(config, ComposeConfig):
         return _composed(config)
