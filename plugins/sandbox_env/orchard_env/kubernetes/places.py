@@ -111,14 +111,16 @@ class PodPlaces:
             return await _make(session, manifest)
 
     async def _wait_for_leaving(self, session: ClusterSession, name: str) -> None:
-        """Until a sandbox of this name that is being removed has gone. Raises SandboxExists for one that is
-        not."""
+        """Until a sandbox of this name that is being removed, or that has ended and was this driver's, has
+        gone. Raises SandboxExists for one that is not."""
         found = await session.api.get(PODS, name)
         pod = None if found is None else PodView.read(found)
-        if pod is not None and (pod.deleting is None or not labels.is_ours(pod)):
+        if pod is not None and not _leaves(pod, session.driver):
             raise _taken(name)
         if pod is not None:
             uid = pod.uid
+            if pod.deleting is None:
+                await session.remove(name, uid)
             try:
                 await session.pods.until(name, lambda now: now is None or now.uid != uid, _LEAVING_S)
             except TimeoutError:
@@ -222,6 +224,13 @@ async def _claimed_just_now(session: ClusterSession, sandbox_id: str) -> Manifes
         for found in page.items:
             return found
     return None
+
+
+def _leaves(pod: PodView, driver: str) -> bool:
+    """Whether the name of a sandbox will be free. One whose deletion was cut short, when its agent had ended
+    and its pod not, is kept for a while, so that its end can be told, and is in nobody's way."""
+    ended = pod.phase in labels.ENDED and pod.labels.get(labels.DRIVER) == driver
+    return labels.is_ours(pod) and (pod.deleting is not None or ended)
 
 
 def _taken(name: str) -> SandboxExists:
