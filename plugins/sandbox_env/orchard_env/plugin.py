@@ -33,6 +33,22 @@ def orchard_sandbox_providers() -> list[Descriptor]:
 
 
 @hookimpl
+def orchard_workforces() -> list[Descriptor]:
+    """The workforce `kubernetes`."""
+    return [
+        Descriptor(
+            name="kubernetes",
+            summary="workers of a shared run as Jobs of a Kubernetes cluster",
+            factory="orchard_env.kubernetes.workforce.workforce:open_workforce",
+            config="orchard_env.kubernetes.workforce.config:WorkforceConfig",
+            argument="image",
+            requires=("kubernetes",),
+            extra="orchard-env[kubernetes]",
+        )
+    ]
+
+
+@hookimpl
 def orchard_commands(app: typer.Typer) -> None:
     """`orchard serve` and `orchard env`."""
     from orchard_env.cli.app import app as env

@@ -10,11 +10,13 @@ from typing import Any, Self
 import aiohttp
 import orjson
 
+from orchard_core import OrchardError
 from orchard_env.kubernetes.calls import ApiLimits, Call, Caller
 from orchard_env.kubernetes.connection import Connection
 from orchard_env.kubernetes.faults import ObjectExists, ObjectMissing, refusal
 from orchard_env.kubernetes.resources import (
     ACCESS_REVIEWS,
+    PODS,
     REQUEST,
     Manifest,
     Page,
@@ -27,6 +29,7 @@ from orchard_env.kubernetes.resources import (
 __all__ = ["ApiLimits", "ClusterApi"]
 
 _PROBE_S = 5.0
+_LOG_MAX = 64 << 10
 _LINE_MAX = 64 << 20
 """Bytes; no object of a cluster comes near."""
 
@@ -232,6 +235,24 @@ class ClusterApi:
         """Delete a whole selection in one call."""
         query, body = _selected(selector), _delete_options(grace_s)
         await self._ask("DELETE", kind, "", namespace, query=query, body=body, verb="deletecollection")
+
+    async def log(
+        self, pod: str, *, container: str = "", lines: int = 20, namespace: str | None = None
+    ) -> str:
+        """The last lines that a container wrote, 64 KiB of them at most; empty where they cannot be had."""
+        query = {"tailLines": str(lines), **({"container": container} if container else {})}
+        call = self._call("GET", PODS, pod, namespace, subresource="log", query=query)
+        try:
+            response = await self._caller.stream(call, _PROBE_S)
+            try:
+                held = b""
+                async for chunk in response.content.iter_any():
+                    held = (held + chunk)[-_LOG_MAX:]
+                return held.decode("utf-8", "replace")
+            finally:
+                response.close()
+        except (OrchardError, aiohttp.ClientError, TimeoutError, OSError):
+            return ""
 
     async def evict(self, pod: str, *, namespace: str | None = None) -> None:
         """Ask for a pod's eviction, as a drain of its node does. Raises ObjectMissing."""

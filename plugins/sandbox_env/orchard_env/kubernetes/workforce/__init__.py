@@ -1,0 +1,1 @@
+"""The workforce `kubernetes`: the drivers of a shared run as Jobs of a cluster."""
