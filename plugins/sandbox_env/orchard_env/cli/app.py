@@ -6,6 +6,7 @@ import typer
 
 from orchard_env.cli import keys, tenants
 from orchard_env.cli.cost import cost
+from orchard_env.cli.manifests import manifests
 from orchard_env.cli.top import top
 
 app = typer.Typer(
@@ -17,3 +18,4 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(tenants.app, name="tenants")
 app.command("cost")(cost)
 app.command("top")(top)
+app.command("manifests")(manifests)

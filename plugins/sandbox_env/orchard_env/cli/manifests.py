@@ -1,0 +1,45 @@
+"""`orchard env manifests`: the service's objects for `kubectl apply`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+_NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+
+
+def manifests(
+    namespace: Annotated[
+        str, typer.Option("--namespace", metavar="NAME", help="Where the service is.")
+    ] = "orchard-env",
+    sandboxes: Annotated[
+        str, typer.Option("--sandboxes", metavar="NAME", help="The namespace of sandboxes; one of their own.")
+    ] = "orchard-sandboxes",
+    image: Annotated[
+        str | None, typer.Option("--image", metavar="IMAGE", help="The orchestrator's image.")
+    ] = None,
+    injector: Annotated[
+        str | None, typer.Option("--injector", metavar="IMAGE", help="The image with the agent.")
+    ] = None,
+) -> None:
+    """Print what the Helm chart makes, without Helm, for `kubectl apply -f -`.
+
+    They hold no secrets; the comment at the top says how to make those.
+    """
+    import re
+
+    from orchard_core import ConfigError
+    from orchard_env.rendered import Choices
+    from orchard_env.rendered import manifests as rendered
+
+    for name in (namespace, sandboxes):
+        if not re.fullmatch(_NAME, name):
+            raise ConfigError(f"{name!r} cannot name a namespace", hint="use at most 63 of a-z, 0-9 and -")
+    if namespace == sandboxes:
+        raise ConfigError(
+            f"the service and sandboxes are both to be in {namespace}",
+            hint="give sandboxes a namespace of their own: who makes pods in one may mount its Secrets",
+        )
+    told = Choices(namespace=namespace, sandboxes=sandboxes, image=image, injector=injector)
+    typer.echo(rendered(told), nl=False)
