@@ -1,0 +1,92 @@
+"""The status page: hostile words stay words, and a real browser has nothing to complain of."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import pytest
+from orchard_env.service.observe.page import locked_page, span, status_page, usd
+
+from tests.browser import HOW_TO, Tab, find_chromium, open_tab
+
+from ..running import GENEROUS_S, Running
+from .conftest import ADMIN, keys, make, served
+from .hostile import EVIL, overview
+
+CHROMIUM = find_chromium()
+
+
+def test_hostile_words_are_shown_as_what_they_are() -> None:
+    for page in (status_page(overview(), leaves=True), locked_page(403, EVIL)):
+        text = bytes(page.body).decode()
+        assert "<script" not in text
+        assert "<img" not in text
+        assert "&lt;script" in text
+
+
+def test_the_page_runs_nothing_and_its_policy_allows_its_own_style_alone() -> None:
+    page = status_page(overview(), leaves=True)
+    text = bytes(page.body).decode()
+    style = re.search("<style>(.*?)</style>", text, re.DOTALL)
+    assert style is not None
+    told = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    policy = page.headers["content-security-policy"]
+    assert f"style-src 'sha256-{told}'" in policy
+    assert "script-src" not in policy
+    assert "default-src 'none'" in policy
+    assert "style=" not in text
+
+
+def test_figures_are_written_for_people() -> None:
+    assert [span(s) for s in (5, 600, 9000, 500_000)] == ["5 s", "10 min", "2.5 h", "6 d"]
+    assert [usd(a) for a in (0, 0.0123, 1234.5)] == ["$0.00", "$0.0123", "$1,234.50"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason=HOW_TO)
+async def test_a_browser_is_let_in_by_the_form_and_shows_the_page_at_every_width(tmp_path: Path) -> None:
+    assert CHROMIUM is not None
+    with served(tenancy=keys(), key=ADMIN) as service:
+        with service.client() as client:
+            name = make(client)
+        async with open_tab(CHROMIUM, tmp_path / "profile") as tab:
+            await tab.look(1000, "light")
+            await tab.open(f"{service.url}/status")
+            assert await tab.ask("document.querySelector('table')") is None
+            await _enter(tab)
+            for width, scheme in ((1200, "light"), (400, "dark")):
+                await tab.look(width, scheme)  # type: ignore[arg-type]
+                await tab.open(f"{service.url}/status")
+                assert name in await tab.ask("document.body.innerText")
+                assert await tab.ask("document.documentElement.scrollWidth <= innerWidth")
+            dark = await tab.ask("getComputedStyle(document.body).backgroundColor")
+            assert dark == "rgb(18, 20, 25)"
+            complaints = [text for text in tab.complaints if "favicon" not in text and "401" not in text]
+            assert not complaints
+            assert all(url.startswith((service.url, "about:")) for url in tab.requests)
+
+
+async def _enter(tab: Tab) -> None:
+    """Type the key and send the form, as a person does, and wait for what comes."""
+    await tab.ask(
+        f"document.querySelector('#key').value = '{ADMIN}'; document.querySelector('button').click()"
+    )
+    async with asyncio.timeout(GENEROUS_S):
+        while True:
+            with suppress(AssertionError):  # between two pages there is nobody to ask
+                if await tab.ask("document.querySelector('table') !== null"):
+                    return
+            await asyncio.sleep(0.05)
+
+
+def test_the_form_needs_no_script(keyed_service: Running) -> None:
+    page = httpx.get(f"{keyed_service.url}/status")
+    assert page.status_code == 401
+    assert '<form method="post" action="/status/enter">' in page.text
+    assert "http-equiv" not in page.text  # a page that loads itself anew would eat what is being typed
