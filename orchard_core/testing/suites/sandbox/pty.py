@@ -73,12 +73,12 @@ class TerminalsSuite(ShellSuiteBase):
 
     async def test_a_large_paste_arrives_whole(self, teletype: Sandbox) -> None:
         """A terminal takes a few kilobytes at once: wait for room and go on, while its echo is read."""
-        process = await teletype.start("cksum", pty=PtySize())
+        process = await teletype.start("md5sum", pty=PtySize())
         async with asyncio.timeout(PATIENCE_S):
             await process.write(_LINE * _PASTE_LINES)
             await process.close_stdin()
         result = await process.wait(PATIENCE_S)
-        plain = await teletype.exec("cksum", stdin=_LINE * _PASTE_LINES)
+        plain = await teletype.exec("md5sum", stdin=_LINE * _PASTE_LINES)
         assert result.stdout.rstrip().endswith(plain.stdout.strip())
 
     async def test_the_tail_is_not_cut_at_the_end(self, teletype: Sandbox) -> None:
