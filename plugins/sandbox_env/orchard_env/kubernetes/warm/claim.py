@@ -59,7 +59,7 @@ class Claims:
 
     async def take(self, sandbox_id: str, spec: SandboxSpec, waiting: Iterable[PodView]) -> Claimed | None:
         """One of them, or None when none can be had. Raises SandboxUnavailable, ServiceOverloaded."""
-        free = [pod for pod in waiting if can_be_claimed(pod)]
+        free = [pod for pod in waiting if can_be_claimed(pod) and pod.name not in self._taking]
         random.shuffle(free)  # claimers who begin at the same end would meet at each
         for pod in free[:_TRIES]:
             if pod.name in self._taking:

@@ -122,9 +122,10 @@ class PoolKeeper:
         manifest: Manifest = template(name, pool_spec(pool.config), session.config)
         manifest["metadata"]["labels"] |= {labels.POOL: pool.shape, labels.DRIVER: session.driver}
         try:
-            await session.create(manifest)
+            pod = await session.create(manifest)
         except OrchardError as error:
             return error.message
+        pool.comes_up(pod.uid)
         pool.observer.filled(pool.config.name, fault="")
         return ""
 

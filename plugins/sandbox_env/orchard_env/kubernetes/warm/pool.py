@@ -48,7 +48,7 @@ class Pool:
     def wanted(self, now: float) -> int:
         """How many pods there should be, ready and under way together."""
         if self.config.target is not None:
-            return min(self.config.target, self.config.most)
+            return self.config.target
         forecast = stock(self._demand.rate(now), self._lead.seconds, self.config.margin)
         return max(self.config.least, min(self.config.most, forecast))
 
@@ -72,7 +72,7 @@ class Pool:
     def failed(self, fault: str) -> None:
         """A pod could not be begun, or did not come up: the next try comes after a pause that grows."""
         now = self._clock()
-        if fault != self.fault or now - self._told > _TELL_S:
+        if not self.fault or now - self._told > _TELL_S:
             _log.warning("the pool %s cannot be filled: %s", self.config.name, fault)
             self._told = now
         self.fault = fault
