@@ -50,7 +50,7 @@ def log_to_stderr(level: str = "info") -> None:
     """For the command: nothing else in this package touches logging."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Redacting(JsonLines()))
-    for name in ("orchard", "orchard_env"):
+    for name in ("orchard", "orchard_env", "opentelemetry"):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
         logger.setLevel(level.upper())
