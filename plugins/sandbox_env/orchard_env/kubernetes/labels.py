@@ -37,6 +37,9 @@ POOL: Final = f"{PREFIX}pool"
 """Label of pods that were made before they were asked for: the digest of their shape."""
 MISSED: Final = f"{PREFIX}missed-pool"
 """Label of a sandbox's own pod where a pool had none ready: the shape that would have served."""
+GIVEN: Final = f"label.{PREFIX}"
+"""Before the name of a spec's label on its pod. As they are given, labels could steer what reads those of pods:
+a Service would send its traffic here, a webhook put a cloud's token in."""
 _OURS: Final = frozenset({MANAGED_BY, SANDBOX, DRIVER, ROLE, POOL, MISSED})
 
 SANDBOXES: Final = Selector.of({MANAGED_BY: MANAGER})
@@ -62,14 +65,15 @@ def label_value_fault(value: str) -> str | None:
 
 
 def spec_labels(spec: SandboxSpec) -> dict[str, str]:
-    """Those of a spec's labels that Kubernetes can take; the annotation has all of them. Raises
-    SandboxUnsupported for one that would change whose the pod is."""
+    """Those of a spec's labels that Kubernetes can take, under names of our own; the annotation has all of
+    them. Raises SandboxUnsupported for one that would change whose the pod is."""
     for key in spec.labels:
         if key in _OURS:
             raise SandboxUnsupported(
                 f"the label {key} says whose a pod is, and cannot be given", hint="choose another name"
             )
-    return {k: v for k, v in spec.labels.items() if not (label_key_fault(k) or label_value_fault(v))}
+    named = {k if k.startswith(PREFIX) else GIVEN + k: v for k, v in spec.labels.items()}
+    return {k: v for k, v in named.items() if not (label_key_fault(k) or label_value_fault(v))}
 
 
 def spec_annotation(spec: SandboxSpec) -> str:

@@ -80,7 +80,8 @@ _SECRETS = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
 pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-agents = [pid for pid in {*pids} - {os.getpid()} if b"--sandbox-id" in open(f"/proc/{pid}/cmdline", "rb").read()]
+told = {pid: open(f"/proc/{pid}/cmdline", "rb").read() for pid in {*pids} - {os.getpid()}}
+agents = [pid for pid, words in told.items() if b"--sandbox-id" in words]
 print(len(agents), "agents")
 for pid in agents:
     for name in ("mem", "environ", "auxv", "maps", "stack", "fd/0", "fd/3", "root/", "cwd/", "map_files"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from typing import Any
 
 import pytest
@@ -186,6 +188,16 @@ def test_everything_that_is_known_of_a_sandbox_is_on_its_pod() -> None:
     assert told.created == 1767323045
     assert seen.labels["orchard.dev/tenant"] == "blue"
     assert "run" not in seen.labels, "a value that no label can have is in the annotation alone"
+
+
+def test_no_label_of_a_spec_steers_what_reads_the_labels_of_pods() -> None:
+    """A Service that selects by it would send its traffic here, a webhook would put a cloud's token in."""
+    steering = {"app": "redis", "azure.workload.identity/use": "true", "sidecar.istio.io/inject": "true"}
+    given = spec(labels={**steering, "orchard.dev/tenant": "blue"})
+    made = pod(given)["metadata"]
+    assert not steering.keys() & made["labels"].keys()
+    assert made["labels"]["label.orchard.dev/app"] == "redis", "people select by it"
+    assert json.loads(made["annotations"][labels.SPEC])["labels"] == given.labels
 
 
 @pytest.mark.parametrize(
