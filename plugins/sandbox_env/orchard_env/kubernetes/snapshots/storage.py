@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -14,7 +14,10 @@ from orchard_env.kubernetes.snapshots.config import SnapshotConfig
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
+_PATIENCE: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
 _FULL = ("No space left", "os error 28", "Disk quota exceeded", "os error 122", "QuotaExceeded", "507")
+
+_NO_PLACE = ("NoSuchBucket", "ContainerNotFound")
 
 
 class ObjectMissing(Exception):
@@ -44,7 +47,7 @@ class Storage:
 
     async def get(self, path: str) -> bytes:
         """An object. Raises ObjectMissing."""
-        with self._told(f"read {path}"):
+        with self._told(f"read {path}", may_be_gone=True):
             found = await self._obstore.get_async(self._store, path)
             return bytes(await found.bytes_async())
 
@@ -52,7 +55,7 @@ class Storage:
         """Remove objects; fine when they are gone."""
         for path in paths:
             try:
-                with self._told(f"remove {path}"):
+                with self._told(f"remove {path}", may_be_gone=True):
                     await self._obstore.delete_async(self._store, path)
             except ObjectMissing:
                 continue
@@ -88,12 +91,10 @@ class Storage:
             yield page
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _told(self, what: str, *, may_be_gone: bool = False) -> Iterator[None]:
         errors = self._obstore.exceptions
         try:
             yield
-        except (FileNotFoundError, errors.NotFoundError) as error:
-            raise ObjectMissing(what) from error
         except (PermissionError, errors.PermissionDeniedError, errors.UnauthenticatedError) as error:
             raise SandboxUnavailable(
                 f"the storage of snapshots {self._url} does not let us {what}: {_first_line(error)}",
@@ -102,6 +103,9 @@ class Storage:
             ) from error
         except (OSError, errors.BaseError) as error:
             words = _first_line(error)
+            absent = isinstance(error, FileNotFoundError | errors.NotFoundError)
+            if absent and may_be_gone and not any(sign in str(error) for sign in _NO_PLACE):
+                raise ObjectMissing(what) from error
             if any(sign in str(error) for sign in _FULL):
                 raise DiskFull(
                     f"the storage of snapshots {self._url} is full: {words}", hint="discard snapshots there"
@@ -122,7 +126,7 @@ def _open(config: SnapshotConfig) -> ObjectStore:
             return LocalStore(unquote(parts.path), mkdir=True, automatic_cleanup=True)
         options: dict[str, Any] = dict(config.options)
         allowed = options.pop("allow_http", "false").lower() == "true"
-        return from_url(config.url, client_options={"allow_http": allowed}, **options)
+        return from_url(config.url, client_options={"allow_http": allowed}, retry_config=_PATIENCE, **options)
     except (BaseError, OSError, TypeError, ValueError) as error:
         raise ConfigError(
             f"the storage of snapshots {config.url} cannot be opened: {_first_line(error)}",

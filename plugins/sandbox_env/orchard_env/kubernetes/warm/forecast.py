@@ -43,7 +43,8 @@ class LeadTime:
         self._known = False
 
     def note(self, seconds: float) -> None:
-        """A pod took so long."""
+        """A pod took so long; at least a second, for the times of the cluster are whole ones."""
+        seconds = max(1.0, seconds)
         self.seconds = self.seconds + (seconds - self.seconds) / 4 if self._known else seconds
         self._known = True
 

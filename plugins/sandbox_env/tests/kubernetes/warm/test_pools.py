@@ -29,7 +29,7 @@ async def test_a_sandbox_takes_a_pod_that_waits_by_one_change(tmp_path: Path) ->
         told = (await places.standing())[0]
         assert (told.id, told.spec) == ("sb-0123456789abcdef", spec)
         (pod,) = [one for one in await here.pods() if labels.SANDBOX in one["metadata"]["labels"]]
-        assert pod["metadata"]["labels"]["team"] == "x"
+        assert labels.spec_labels(spec).items() <= pod["metadata"]["labels"].items()
         assert pod["metadata"]["labels"][labels.DRIVER] == session.driver
         assert pod["spec"]["activeDeadlineSeconds"] >= spec.ttl_s
         await place.destroy()
