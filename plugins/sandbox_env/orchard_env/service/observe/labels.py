@@ -42,6 +42,6 @@ class Remembered:
         return True
 
 
-def harmless(value: str) -> str:
-    """Without what breaks a line, reorders it, or is no text; at most 64 characters."""
-    return "".join(char if char.isprintable() else "?" for char in value[:_LONGEST]) or "none"
+def harmless(value: str, most: int = _LONGEST) -> str:
+    """Without what breaks a line, reorders it, or is no text; at most so many characters."""
+    return "".join(char if char.isprintable() else "?" for char in value[:most]) or "none"

@@ -27,6 +27,7 @@ def test_hostile_words_are_shown_as_what_they_are() -> None:
         text = bytes(page.body).decode()
         assert "<script" not in text
         assert "<img" not in text
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e]", text)
         assert "&lt;script" in text
 
 
