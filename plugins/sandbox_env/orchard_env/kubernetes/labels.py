@@ -38,8 +38,8 @@ POOL: Final = f"{PREFIX}pool"
 MISSED: Final = f"{PREFIX}missed-pool"
 """Label of a sandbox's own pod where a pool had none ready: the shape that would have served."""
 GIVEN: Final = f"label.{PREFIX}"
-"""Before the name of a spec's label on its pod. As they are given, labels could steer what reads those of pods:
-a Service would send its traffic here, a webhook put a cloud's token in."""
+"""Before the name of a spec's label on its pod. As they are given, labels could steer what reads those of
+pods: a Service would send its traffic here, a webhook put a cloud's token in."""
 _OURS: Final = frozenset({MANAGED_BY, SANDBOX, DRIVER, ROLE, POOL, MISSED})
 
 SANDBOXES: Final = Selector.of({MANAGED_BY: MANAGER})
