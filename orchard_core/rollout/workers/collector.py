@@ -65,6 +65,9 @@ class Collector:
     def _is_new(self, entry: Entry) -> bool:
         if isinstance(entry, Planned) and entry.id in self._writer.state.planned:
             return False
+        if isinstance(entry, Finished) and entry.id in self._writer.state.finished:
+            # Two parts can hold one rollout where locks do not hold, as on some network file systems.
+            return entry.tries > self._writer.state.finished[entry.id].tries
         return key(entry) not in self._known
 
     async def _take(self, part: Path, entries: Sequence[Entry]) -> None:

@@ -118,8 +118,7 @@ def _format(subject: Subject) -> type:
 
 def _workforce(subject: Subject) -> type:
     class Checked(WorkforceSuite):
-        # What is looked at is the workforce; plain subprocesses are quickest.
-        sandbox = "process" if subject.sandbox == "fake" else subject.sandbox
+        sandbox = "local" if subject.sandbox == "fake" else subject.sandbox
 
         @pytest.fixture
         def workforce(self) -> Workforce:

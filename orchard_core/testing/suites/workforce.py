@@ -34,8 +34,9 @@ class WorkforceSuite:
     """Subclasses give the fixture `workforce`. Its workers must see the temporary directories of the tests:
     where they run elsewhere, set TMPDIR to a directory that they share."""
 
-    sandbox: ClassVar[str] = "process"
-    """Provider of the sandboxes of a worker's rollouts."""
+    sandbox: ClassVar[str] = "local"
+    """Provider of the sandboxes of the rollouts. `process` only where a worker has a file system of its
+    own, such as a container's: the tasks write to /workspace."""
 
     @pytest.fixture
     def told(self) -> list[WorkerNews]:
@@ -58,7 +59,7 @@ class WorkforceSuite:
                 )
             except ConfigError as error:
                 pytest.skip(f"its workers would have nothing to run: {error.message}")
-            parts = replace(parts, settings=RolloutSettings(allow_shared_paths=True))
+            parts = replace(parts, settings=RolloutSettings(allow_shared_paths=self.sandbox == "process"))
             tasks = select_tasks(parts.taskset, lambda _task: True)
             config = resolve(
                 parts, tasks, sampler=FixedSampler(size=1), attempts=1, concurrency=_COUNT, seed=0,

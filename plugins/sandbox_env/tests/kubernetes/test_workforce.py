@@ -135,6 +135,8 @@ def options(namespace: str, shared: Path) -> dict[str, Any]:
 class TestKubernetesWorkforce(WorkforceSuite):
     """The contract, in real pods."""
 
+    sandbox = "process"
+
     @pytest.fixture
     def tmp_path(self, shared: Path) -> Path:
         return Path(tempfile.mkdtemp(dir=shared))
