@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from inspect_ai.util import ComposeConfig, ComposeService, is_compose_yaml, is_dockerfile, parse_compose_yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from orchard_core import ConfigError, Network, NetworkMode, SandboxSpec
 from orchard_env.adapters.wanted import default_image, image_of
@@ -22,7 +22,12 @@ _HONOURED = frozenset({
 
 
 class OrchardSpec(SandboxSpec):
-    """A sandbox's spec as Inspect keeps configurations, in sets."""
+    """A sandbox's spec as Inspect keeps configurations, in sets; an image of a registry by its plain name."""
+
+    @field_validator("image", mode="before")
+    @classmethod
+    def _image_text(cls, value: object) -> object:
+        return image_of(value) if isinstance(value, str) else value
 
     def __hash__(self) -> int:
         return hash(repr(self))

@@ -76,7 +76,12 @@ async def files(env: OrchardEnvironment) -> list[object]:
     await env.download_dir("/data/tree", "back")
     await env.download_file("/data/tree/odd.bin", "deep/odd.bin")
     same = Path("back/odd.bin").read_bytes() == Path("deep/odd.bin").read_bytes() == BYTES
-    return [ran.stdout, same, sorted(os.listdir("back")), os.access("back/run.sh", os.X_OK)]
+    return [
+        ran.stdout,
+        same,
+        sorted(one.name for one in Path("back").iterdir()),
+        os.access("back/run.sh", os.X_OK),
+    ]
 
 
 async def main() -> None:

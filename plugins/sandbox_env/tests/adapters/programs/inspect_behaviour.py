@@ -12,7 +12,7 @@ from typing import Any
 from inspect_ai.util._sandbox.limits import override_max_exec_output_size
 from orchard_env.adapters.inspect_ai import OrchardSandboxEnvironment
 from orchard_env.adapters.inspect_config import OrchardSpec, spec_of
-from orchard_env.adapters.wanted import provider_for
+from orchard_env.adapters.wanted import image_of, provider_for
 
 COMPOSE = (
     "services: {default: {image: 'python:3.12', init: true, command: tail -f /dev/null, network_mode: none, "
@@ -56,12 +56,13 @@ async def refusals() -> dict[str, str]:
 async def main() -> None:
     """Say all."""
     kind = OrchardSandboxEnvironment
-    wanted = OrchardSpec(image="host", env={"COLOUR": "red"}, workdir="/work")
+    wanted = OrchardSpec(image=image_of("host"), env={"COLOUR": "red"}, workdir="/work")
     again = kind.config_deserialize(json.loads(wanted.model_dump_json()))
     made = await kind.sample_init("behaviour", wanted, {})
     env = made["default"].as_type(kind)
     facts: dict[str, Any] = {"cancelled": await cancelled(kind), "refusals": await refusals()}
-    facts["config"] = [again == wanted, len({wanted, again})]
+    plain = OrchardSpec.model_validate({"image": "python:3.12"})
+    facts["config"] = [again == wanted, len({wanted, again}), str(plain.image)]
     with override_max_exec_output_size(1000):
         facts["too much"] = await said_by(env.exec(["sh", "-c", "yes | head -c 100000"]))
     facts["timeout"] = await said_by(env.exec(["sleep", "60"], timeout=1))
