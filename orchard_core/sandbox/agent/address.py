@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,6 +74,12 @@ class AgentAddress:
         """Open a connection; a socket's path may be longer than the system's limit of 108 bytes."""
         if not self.path:
             return await asyncio.open_connection(self.host, self.port, limit=_BUFFER, ssl=self.tls)
+        streams = await self._connect_unix()
+        # A piece then goes out in one write: what does not fit is copied, and waited for.
+        streams[1].get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
+        return streams
+
+    async def _connect_unix(self) -> Streams:
         if len(os.fsencode(self.path)) <= _UNIX_PATH_MAX:
             return await asyncio.open_unix_connection(self.path, limit=_BUFFER)
         path = Path(self.path)

@@ -13,9 +13,9 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from orchard_env.service.bounded_socket import BoundedSocket
+from orchard_env.service.exchange import ExchangeProtocol
 from orchard_env.service.room import Room, connections_max
 
 HEAD_S = 20.0
@@ -28,7 +28,7 @@ STALL_S = 120.0
 """A client that takes nothing of its answer for so many seconds is cut off."""
 
 
-class Connection(HttpToolsProtocol):
+class Connection(ExchangeProtocol):
     """One client."""
 
     head_s = HEAD_S
