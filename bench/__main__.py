@@ -24,6 +24,8 @@ BENCHES = (
     "data_mix",
     "miniswe",
     "harnesses",
+    "env_cluster",
+    "env_files",
     "env_scale",
 )
 

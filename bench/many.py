@@ -3,6 +3,7 @@
     python bench/many.py [--count 1000] [--json]
 
 Each is created, runs four commands, and is deleted; all of them stand at the same time before the first ends.
+Then the same through `orchard serve --provider local`, and 200 clients at once.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import asyncio
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
+from bench.many_served import through_the_service
 from bench.table import Table, at_least, at_most, options, run_as_product
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.sandbox.local.bubblewrap import find_bwrap
@@ -27,7 +30,8 @@ def main() -> int:
     given = parser.parse_args()
     table = Table("many", as_json=given.json)
     floor = bare(given.count)
-    run_as_product(lambda: whole_life(table, given.count, floor))
+    alone = run_as_product(lambda: whole_life(table, given.count, floor))
+    through_the_service(table, given.count, COMMANDS, alone)
     return table.end()
 
 
@@ -46,8 +50,8 @@ def bare(count: int) -> float:
     return time.perf_counter() - started
 
 
-async def whole_life(table: Table, count: int, floor: float) -> None:
-    """Create all, then use all, then delete all."""
+async def whole_life(table: Table, count: int, floor: float) -> float:
+    """Create all, then use all, then delete all; how many seconds that took."""
     provider = LocalProvider()
     await provider.capabilities()
     marks = [time.perf_counter()]
@@ -61,7 +65,7 @@ async def whole_life(table: Table, count: int, floor: float) -> None:
     await asyncio.gather(*(box.close() for box in boxes))
     marks.append(time.perf_counter())
     await provider.close()
-    created, used, closed = (after - before for before, after in zip(marks, marks[1:], strict=False))
+    created, used, closed = (after - before for before, after in pairwise(marks))
     table.row(
         f"{count} sandboxes, {COMMANDS} commands each", marks[-1] - marks[0], "s",
         peer="bare bwrap, asleep", beside=floor, asked=at_most(15),
@@ -75,6 +79,7 @@ async def whole_life(table: Table, count: int, floor: float) -> None:
         asked=at_least(100),
     )
     table.note(f"created in {created:.1f} s, used in {used:.1f} s, deleted in {closed:.1f} s")
+    return marks[-1] - marks[0]
 
 
 async def _used(box: Sandbox) -> bool:
