@@ -77,7 +77,7 @@ class PlainPods:
 
     async def settled(self) -> None:
         """Until no pod of the namespace is there: a node that removes one is slower to start another. Then a
-        moment of chance: a kubelet looks at its containers once a second, at a time that the last end sets."""
+        moment of chance: a kubelet looks at its containers once a second, and the last end sets when."""
         async with asyncio.timeout(UP_S):
             while await self._api.list(PODS):
                 await asyncio.sleep(0.1)
