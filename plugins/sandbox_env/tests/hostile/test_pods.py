@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 ATTEMPTS = (
     "head -c 1 /proc/1/mem", "head -c 1 /proc/1/environ", "readlink /proc/1/fd/3", "ls /proc/1/root/",
     "ls /proc/1/cwd/", "head -c 1 /proc/1/maps", "chroot /proc/1/root true", "mount -t tmpfs none /mnt",
-    "umount /proc/sys", "mknod /tmp/disk b 8 0", "echo 1 > /proc/sys/kernel/panic", "test -w /proc/sysrq-trigger",
+    "umount /proc/sys", "mknod /tmp/disk b 8 0", "echo 1 > /proc/sys/kernel/panic", "test -w /proc/kcore",
     "echo x > /sys/kernel/uevent_helper", "hostname other", "unshare -m true", "unshare -U true",
     "nsenter -t 1 -m true", "ping -c 1 -w 1 127.0.0.1", "echo x > /.orchard/bin/orchard-agent", "ls /seed",
     "ls /var/run/secrets/kubernetes.io", "cat /.orchard/token/token", "dmesg", "nslookup example.org",

@@ -22,7 +22,7 @@ from orchard_env.kubernetes import labels
 from orchard_env.kubernetes.config import KubernetesConfig
 from orchard_env.kubernetes.network import policy_manifest
 
-CONFIG = KubernetesConfig(driver_namespaces=("trainers",), driver_cidrs=("10.213.7.0/24",))
+CONFIG = KubernetesConfig(driver_namespaces=("trainers",), driver_cidrs=("10.213.7.0/24", "fd00:213:7::/64"))
 OTHER_PORT = 8080
 PORTS = (CONFIG.agent_port, OTHER_PORT)
 SANDBOX = {labels.MANAGED_BY: labels.MANAGER}
@@ -30,12 +30,13 @@ DRIVER = {labels.ROLE: "driver"}
 
 _SERVE = """
 import socket, sys, threading
-udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); udp.bind(("0.0.0.0", 53))
+udp = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+udp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0); udp.bind(("::", 53))
 def echo():
     while True:
         said, who = udp.recvfrom(99); udp.sendto(b"here", who)
 def serve(port):
-    server = socket.create_server(("0.0.0.0", port))
+    server = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
     while True:
         taken, _ = server.accept(); taken.sendall(b"here"); taken.close()
 for port in map(int, sys.argv[1:]):
@@ -48,7 +49,8 @@ def tcp(address, port):
     with socket.create_connection((address, port), 5) as there:
         return there.recv(9) == b"here"
 def udp(address):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as there:
         there.settimeout(5); there.connect((address, 53)); there.send(b"secret.example")
         return there.recv(9) == b"here"
 def reached(address, port):
@@ -62,12 +64,21 @@ print(json.dumps([reached(*one) for one in json.loads(sys.argv[1])]))
 
 @dataclass
 class Pod:
-    """A network namespace with one address."""
+    """A network namespace with an address of either kind."""
 
     name: str
     address: str
     labels: Mapping[str, str] = field(default_factory=dict)
     namespace: str = "sandboxes"
+    address6: str = ""
+    serves: bool = True
+
+    def __post_init__(self) -> None:
+        self.address6 = self.address6 or f"fd00:213:{self.address.split('.')[2]}::2"
+
+    def at(self, version: int) -> str:
+        """The address of that kind."""
+        return self.address if version == 4 else self.address6
 
 
 PODS = {
@@ -81,7 +92,9 @@ PODS = {
         Pod("trainer", "10.213.6.2", DRIVER, namespace="trainers"),
         Pod("laptop", "10.213.7.2", namespace=""),
         Pod("impostor", "10.213.8.2", DRIVER, namespace="somewhere"),
-        Pod("metadata", "169.254.169.254", namespace=""),
+        Pod("guest", "10.213.9.2", SANDBOX, serves=False),
+        Pod("metadata", "169.254.169.254", namespace="", address6="fd00:ec2::254"),
+        Pod("internet", "1.2.3.4", namespace="", address6="2606:4700::1234"),
     )
 }
 
@@ -96,10 +109,10 @@ def selected(selector: Mapping[str, Any] | None, given: Mapping[str, str]) -> bo
     )
 
 
-def let_in(source: Mapping[str, Any], pod: Pod) -> bool:
+def let_in(source: Mapping[str, Any], pod: Pod, version: int) -> bool:
     """Whether a peer of an ingress rule means this pod."""
     if "ipBlock" in source:
-        return ipaddress.ip_address(pod.address) in ipaddress.ip_network(source["ipBlock"]["cidr"])
+        return ipaddress.ip_address(pod.at(version)) in ipaddress.ip_network(source["ipBlock"]["cidr"])
     if "namespaceSelector" in source:
         names = {"kubernetes.io/metadata.name": pod.namespace}
         here = selected(source["namespaceSelector"], names)
@@ -113,21 +126,31 @@ def rules(policy: Mapping[str, Any]) -> str:
     spec = policy["spec"]
     assert not spec["egress"]
     assert {*spec["policyTypes"]} == {"Ingress", "Egress"}
-    lines = ["ct state established,related accept"]
+    lines = ["ct state established,related accept", "icmpv6 type nd-neighbor-solicit accept"]
     here = [pod for pod in PODS.values() if pod.namespace == "sandboxes"]
     chosen = [pod for pod in here if selected(spec["podSelector"], pod.labels)]
-    lines += [f"ip saddr {pod.address} reject" for pod in chosen]
-    for pod in chosen:
-        for rule in spec["ingress"]:
-            sources = [one for one in PODS.values() if any(let_in(peer, one) for peer in rule["from"])]
-            lines += [
-                f"ip daddr {pod.address} ip saddr {source.address} tcp dport {port['port']} accept"
-                for source in sources
-                for port in rule["ports"]
-            ]
-        lines.append(f"ip daddr {pod.address} reject")
-    head = ["table ip orchard {", "chain forward {", "type filter hook forward priority 0; policy accept;"]
+    for version, ip in ((4, "ip"), (6, "ip6")):
+        for pod in chosen:
+            lines += _refused(f"{ip} saddr {pod.at(version)}")
+        for pod in chosen:
+            lines += _let_in(spec["ingress"], pod, version, ip)
+            lines += _refused(f"{ip} daddr {pod.at(version)}")
+    head = ["table inet orchard {", "chain forward {", "type filter hook forward priority 0; policy accept;"]
     return "\n".join([*head, *lines, "}", "}", ""])
+
+
+def _refused(what: str) -> list[str]:
+    return [f"{what} meta l4proto tcp reject with tcp reset", f"{what} reject"]
+
+
+def _let_in(ingress: list[Any], pod: Pod, version: int, ip: str) -> list[str]:
+    return [
+        f"{ip} daddr {pod.at(version)} {ip} saddr {source.at(version)} tcp dport {port['port']} accept"
+        for rule in ingress
+        for source in PODS.values()
+        if any(let_in(peer, source, version) for peer in rule["from"])
+        for port in rule["ports"]
+    ]
 
 
 class Network:
@@ -147,7 +170,8 @@ class Network:
         router = self.name("router")
         self.run("ip", "netns", "add", router)
         # Routers say few refusals a second; here each is waited for.
-        settings = "cd /proc/sys/net/ipv4; echo 1 > ip_forward; echo 0 > icmp_ratelimit"
+        settings = "cd /proc/sys/net/ipv4; echo 1 > ip_forward; echo 0 > icmp_ratelimit; cd ../ipv6; "
+        settings += "echo 1 > conf/all/forwarding; echo 0 > icmp/ratelimit"
         self.run("ip", "netns", "exec", router, "sh", "-c", settings)
         self.run("ip", "netns", "exec", router, "nft", "-f", "-", text=rules(policy_manifest(CONFIG)))
         for pod in PODS.values():
@@ -166,18 +190,25 @@ class Network:
             f"-n {here} link set eth0 up",
             f"-n {here} route add 10.214.0.1/32 dev eth0",
             f"-n {here} route add default via 10.214.0.1",
+            f"-n {router} addr add fd00:214::1/128 dev {here} nodad",
+            f"-n {router} -6 route add {pod.address6}/128 dev {here}",
+            f"-n {here} addr add {pod.address6}/128 dev eth0 nodad",
+            f"-n {here} -6 route add fd00:214::1/128 dev eth0",
+            f"-n {here} -6 route add default via fd00:214::1",
         ):
             self.run("ip", *line.split())
+        if not pod.serves:
+            return
         words = ["ip", "netns", "exec", here, sys.executable, "-S", "-c", _SERVE, *map(str, PORTS)]
         server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         self._servers.append(server)
         assert server.stdout is not None
         assert server.stdout.readline() == "ready\n"
 
-    def reached(self, source: str) -> set[tuple[str, int]]:
+    def reached(self, source: str, version: int) -> set[tuple[str, int]]:
         """Every pod and port that one pod gets an answer from, UDP 53 included."""
         asked = [(pod, port) for pod in PODS.values() if pod.name != source for port in (*PORTS, 53)]
-        targets = json.dumps([(pod.address, port) for pod, port in asked])
+        targets = json.dumps([(pod.at(version), port) for pod, port in asked])
         words = ["ip", "netns", "exec", self.name(source), sys.executable, "-S", "-c", _REACH, targets]
         answers = json.loads(self.run(*words))
         return {(pod.name, port) for (pod, port), yes in zip(asked, answers, strict=True) if yes}
@@ -203,21 +234,27 @@ def network() -> Iterator[Network]:
         network.remove()
 
 
+VERSIONS = pytest.mark.parametrize("version", [4, 6])
+
+
+@VERSIONS
 @pytest.mark.parametrize("source", ["sandbox", "neighbour"])
-def test_a_sandbox_reaches_nobody(network: Network, source: str) -> None:
-    """Not its neighbour, its driver, the metadata address, a name server."""
-    assert network.reached(source) == set()
+def test_a_sandbox_reaches_nobody(network: Network, source: str, version: int) -> None:
+    """Not its neighbour, its driver, the metadata address, a name server, the internet."""
+    assert network.reached(source, version) == set()
 
 
+@VERSIONS
 @pytest.mark.parametrize("source", ["driver", "orchestrator", "trainer", "laptop"])
-def test_drivers_reach_the_agents_port_alone(network: Network, source: str) -> None:
-    reached = {one for one in network.reached(source) if one[0] in {"sandbox", "neighbour"}}
+def test_drivers_reach_the_agents_port_alone(network: Network, source: str, version: int) -> None:
+    reached = {one for one in network.reached(source, version) if one[0] in {"sandbox", "neighbour"}}
     assert reached == {("sandbox", CONFIG.agent_port), ("neighbour", CONFIG.agent_port)}
 
 
+@VERSIONS
 @pytest.mark.parametrize("source", ["stranger", "impostor", "metadata"])
-def test_nobody_else_reaches_a_sandbox(network: Network, source: str) -> None:
+def test_nobody_else_reaches_a_sandbox(network: Network, source: str, version: int) -> None:
     """A label alone is no pass: it must be on a pod of a namespace that the operator named."""
-    reached = network.reached(source)
+    reached = network.reached(source, version)
     assert not {one for one in reached if one[0] in {"sandbox", "neighbour"}}
     assert ("driver", OTHER_PORT) in reached, "what is no sandbox is none of this policy's business"
