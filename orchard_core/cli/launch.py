@@ -75,7 +75,7 @@ async def execute(
     recipe: Recipe, directory: str, watcher: Watcher, stop: Stop, *, resume: bool = False
 ) -> None:
     """Run it to its end, or until it is asked to stop."""
-    if recipe.workers > 1 or recipe.on != Recipe.model_fields["on"].default:
+    if _is_shared(recipe):
         await _shared(recipe, directory, watcher, stop, resume=resume)
         return
     async with _parts(recipe) as named:
@@ -98,6 +98,10 @@ async def execute(
             options={"recipe": written(recipe)},
         ):
             pass
+
+
+def _is_shared(recipe: Recipe) -> bool:
+    return recipe.workers > 1 or recipe.on != Recipe.model_fields["on"].default
 
 
 async def _shared(recipe: Recipe, directory: str, watcher: Watcher, stop: Stop, *, resume: bool) -> None:
@@ -201,6 +205,8 @@ def dry(recipe: Recipe, *, as_json: bool) -> None:
 
 
 async def _dry(recipe: Recipe) -> list[str]:
+    if _is_shared(recipe):
+        load_workforce(recipe.on, **recipe.worker_options)
     async with AsyncExitStack() as stack:
         named = await stack.enter_async_context(_parts(recipe))
         parts = await open_parts(
