@@ -47,13 +47,25 @@ async def spec_of(provider: RemoteProvider, config: BaseModel | str | None) -> S
     if isinstance(config, ComposeConfig):
         return _composed(config)
     if isinstance(config, str):
-        return SandboxSpec(image=image_of(config))
+        return SandboxSpec(image=image_of(_name_in(config)))
     if config is not None:
         raise ConfigError(
             f"a {type(config).__name__} configures no Orchard sandbox",
             hint="give an image's name, or an OrchardSpec",
         )
     return SandboxSpec(image=await default_image(provider, "write sandbox=('orchard', 'IMAGE')"))
+
+
+def _name_in(text: str) -> str:
+    """The image's name. Inspect takes every text for a file of the task's directory and puts that before it."""
+    path = Path(text)
+    if path.is_file():
+        raise ConfigError(
+            f"{text} configures no Orchard sandbox",
+            hint="give an image's name, a compose file or an OrchardSpec",
+        )
+    known = next((parent for parent in path.parents if parent.is_dir()), None)
+    return str(path.relative_to(known)) if known is not None and path.is_absolute() else text
 
 
 def _composed(config: ComposeConfig) -> SandboxSpec:

@@ -68,6 +68,7 @@ def test_errors_limits_and_configurations_are_as_inspect_wants_them_and_what_nee
     facts = inspect.tell("inspect_behaviour.py")
     assert facts["cancelled"] is True
     assert facts["config"] == [True, 1, "oci:python:3.12"]
+    assert facts["named"] == "oci:registry.example/team/image:1"
     assert facts["too much"].startswith("OutputLimitExceededError: ")
     assert facts["timeout"].startswith("TimeoutError: ")
     assert facts["user"].startswith("SandboxUserUnsupportedError: ")

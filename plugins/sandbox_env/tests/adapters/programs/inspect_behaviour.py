@@ -62,6 +62,8 @@ async def main() -> None:
     env = made["default"].as_type(kind)
     facts: dict[str, Any] = {"cancelled": await cancelled(kind), "refusals": await refusals()}
     plain = OrchardSpec.model_validate({"image": "python:3.12"})
+    named = await spec_of(env.provider, str(Path("registry.example/team/image:1").absolute()))
+    facts["named"] = str(named.image)
     facts["config"] = [again == wanted, len({wanted, again}), str(plain.image)]
     with override_max_exec_output_size(1000):
         facts["too much"] = await said_by(env.exec(["sh", "-c", "yes | head -c 100000"]))

@@ -39,7 +39,7 @@ def main(command: str) -> None:
         ],
         solver=[use_tools(bash(timeout=120)), generate()],
         scorer=written(),
-        sandbox="orchard",
+        sandbox=("orchard", "host"),
     )
     model = get_model("mockllm/model", custom_outputs=outputs)
     (log,) = eval(task, model=model, display="none", log_dir="logs")
