@@ -57,7 +57,7 @@ async def spec_of(provider: RemoteProvider, config: BaseModel | str | None) -> S
 
 
 def _name_in(text: str) -> str:
-    """The image's name. Inspect takes every text for a file of the task's directory and puts that before it."""
+    """The image's name. Inspect takes any text for a file of the task's directory and puts that before it."""
     path = Path(text)
     if path.is_file():
         raise ConfigError(
