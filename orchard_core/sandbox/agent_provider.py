@@ -232,12 +232,13 @@ class AdoptingAgentProvider(AgentProvider):
         """See AdoptingProvider."""
         async with self._adopting:
             known = self._sandboxes.get(sandbox_id)
-            if known is not None:
-                if known.ended is None:
-                    return known
-                await known.release()  # another process ended it, and may have made one of that name anew
-                self._forget(sandbox_id)
+            if known is not None and known.ended is None:
+                return known
+            # When none stands, what is left of one that has ended stays its holder's to close.
             bare, found = await self._standing.find(sandbox_id)
+            if known is not None:
+                await known.release()  # another process ended it, and made one of that name anew
+                self._forget(sandbox_id)
             client = await bare.attach()
             self._names.add(sandbox_id)
             place = self._kept(sandbox_id, bare)
