@@ -16,5 +16,9 @@
 {{- end -}}
 {{- end -}}
 {{- $service := merge (deepCopy .Values.config.service) (dict "namespace" (include "orchard.sandboxes" .)) -}}
-{{- toYaml (dict "service" $service "provider" $provider "team" .Values.config.team) -}}
+{{- $observe := deepCopy .Values.config.observe -}}
+{{- if .Values.metrics.enabled -}}
+{{- $_ := set $observe "listen" (printf "0.0.0.0:%d" (int .Values.metrics.port)) -}}
+{{- end -}}
+{{- toYaml (dict "service" $service "provider" $provider "team" .Values.config.team "observe" $observe) -}}
 {{- end -}}

@@ -11,6 +11,7 @@ import pytest
 import yaml
 from orchard_env.kubernetes.config import KubernetesConfig
 from orchard_env.kubernetes.network import policy_manifest
+from orchard_env.service.observe.settings import ObserveSettings, observe_settings
 from orchard_env.service.settings import ServiceSettings
 from orchard_env.service.team_settings import TeamSettings, team_settings
 from orchard_env.service.tenancy.secret import PATTERN
@@ -58,6 +59,7 @@ def test_lint_has_nothing_to_say(helm: Helm, values: dict[str, Any]) -> None:
         ({"config": {"service": {"ttl": 5}}}, "'/config/service': additional properties 'ttl' not allowed"),
         ({"replicas": 2}, "set redis.mode"),
         ({"autoscaling": {"enabled": True}}, "set redis.mode"),
+        ({"metrics": {"serviceMonitor": {"enabled": True}}}, "set metrics.enabled"),
         ({"tls": {"clientCertificates": True}}, "set tls.existingSecret"),
         ({"auth": {"firstKey": {"create": False}}}, "nobody would have a key"),
         ({"networkPolicy": {"clientCidrs": ["10.0.0.1"]}}, "'/networkPolicy/clientCidrs/0'"),
@@ -73,12 +75,13 @@ def test_a_value_that_cannot_be_is_refused_by_its_name(helm: Helm, values: dict[
 @pytest.mark.parametrize("values", SETS.values(), ids=SETS)
 def test_the_service_takes_the_configuration_that_it_is_given(helm: Helm, values: dict[str, Any]) -> None:
     told = config_of(helm.objects(values))
-    assert set(told) == {"service", "provider", "team"}
+    assert set(told) == {"service", "provider", "team", "observe"}
     provider = KubernetesConfig(**told["provider"])
     assert provider.driver
     assert not provider.network_policies
     assert ServiceSettings(**told["service"]).namespace == provider.namespace
     assert isinstance(team_settings(told["team"]), TeamSettings)
+    assert observe_settings(told["observe"]).listen == told["observe"].get("listen")
 
 
 @pytest.mark.slow
@@ -193,13 +196,20 @@ def test_a_pod_has_time_to_drain(helm: Helm) -> None:
 
 
 @pytest.mark.slow
-def test_prometheus_finds_it_both_ways(helm: Helm) -> None:
-    objects = helm.objects({"metrics": {"annotations": True, "serviceMonitor": {"enabled": True}}})
-    monitor, service = only(objects, "ServiceMonitor"), only(objects, "Service")
+def test_prometheus_finds_it_both_ways_and_strangers_do_not(helm: Helm) -> None:
+    objects = helm.objects({"metrics": {"enabled": True, "serviceMonitor": {"enabled": True}}})
+    monitor, service = only(objects, "ServiceMonitor"), only(objects, "Service", "orchard-env-metrics")
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
-    assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
+    assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"] == "metrics"
     about = only(objects, "Deployment")["spec"]["template"]["metadata"]["annotations"]
-    assert about["prometheus.io/path"] == "/metrics"
+    assert about["prometheus.io/port"] == "9090"
+    assert config_of(objects)["observe"]["listen"] == "0.0.0.0:9090"
+    rules = only(objects, "NetworkPolicy", "orchard-env")["spec"]["ingress"]
+    asked = {rule["ports"][0]["port"]: rule["from"] for rule in rules}
+    assert [peer["namespaceSelector"] for peer in asked[9090]] == [
+        {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}
+    ]
+    assert len(only(objects, "Service", "orchard-env")["spec"]["ports"]) == 1
 
 
 def test_every_value_is_in_the_schema_and_has_a_comment() -> None:
@@ -248,6 +258,7 @@ def test_the_schema_is_strict_and_knows_all_settings_of_the_service() -> None:
     config = schema["properties"]["config"]["properties"]
     assert set(config["service"]["properties"]) == set(ServiceSettings.model_fields) - {"namespace"}
     ours = {"keys", "redis", "replica"}
+    assert set(config["observe"]["properties"]) == set(ObserveSettings.model_fields) - {"listen"}
     assert set(config["team"]["properties"]) == set(TeamSettings.model_fields) - ours
 
 

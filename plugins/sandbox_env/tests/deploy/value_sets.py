@@ -30,7 +30,7 @@ ALL: dict[str, Any] = {
     "serviceAccount": {"annotations": {"example.com/identity": "orchard"}},
     "rbac": {"readNodes": True},
     "autoscaling": {"enabled": True},
-    "metrics": {"annotations": True},
+    "metrics": {"enabled": True},
     "networkPolicy": {
         "clientCidrs": ["192.168.0.0/16"],
         "extraEgress": [{"to": [{"ipBlock": {"cidr": "192.0.2.1/32"}}]}],
