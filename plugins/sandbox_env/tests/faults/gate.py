@@ -1,5 +1,5 @@
-"""A way between two programs that can be stopped at a message, cut, and mended: a breakpoint for programs that
-are not ours to change while they run."""
+"""A way between two programs that can be stopped at a message, cut and mended: a breakpoint for programs that
+run as they are."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A cluster without machines: the stand-in for an API server, behind a gate, and a real agent, behind another,
-for each of its pods."""
+"""A cluster without machines: the stand-in for an API server behind a gate, and for each of its pods a real
+agent behind another."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 from base64 import b64decode
@@ -27,7 +28,6 @@ from .gate import Gate, Stop, Streams
 
 QUICK = Settings(schedule_s=0.01, start_s=0.02, stop_s=0.02, bookmark_s=1.0)
 GENEROUS_S = 60.0
-PORT = 7787
 _T = TypeVar("_T")
 
 
@@ -41,6 +41,8 @@ class Paper:
         self.cluster = FakeCluster(QUICK)
         self.server_gate = Gate(self._dial_server)
         self.agents: dict[str, Agent] = {}
+        self.agent_port = _free_port()
+        """Every cluster's own, because all have the same addresses."""
         self._working: set[asyncio.Task[None]] = set()
 
     def do(self, work: Coroutine[Any, Any, _T]) -> _T:
@@ -85,14 +87,26 @@ class Paper:
         """Where its commands run, seen from here."""
         return self.folder / "work" / sandbox
 
+    def cut(self) -> None:
+        """The API server cannot be reached, until `mend`."""
+        self.do(self.server_gate.cut())
+
+    def mend(self) -> None:
+        """It can again."""
+        self.do(self.server_gate.mend())
+
+    def drop_watches(self) -> None:
+        """Every watch breaks, and the server has forgotten what happened before."""
+
+        async def drop() -> None:
+            self.cluster.drop_watches()
+            self.cluster.compact()
+
+        self.do(drop())
+
     def pods(self) -> set[str]:
         """Names of the sandboxes that stand, or are going."""
         return {name for _, name in list(self.cluster.server.store.all("pods"))}
-
-    def leaving(self, sandbox: str) -> bool:
-        """Whether it is going, or gone."""
-        pod = self.cluster.server.store.all("pods").get(("default", sandbox))
-        return pod is None or "deletionTimestamp" in pod["metadata"]
 
     def living(self) -> set[str]:
         """Names of the sandboxes whose agents run."""
@@ -121,7 +135,7 @@ class Paper:
 
     async def _agent(self, sandbox: str) -> Agent:
         async with asyncio.timeout(GENEROUS_S):
-            while sandbox not in self.agents:  # noqa: ASYNC110 - a test's
+            while sandbox not in self.agents:
                 await asyncio.sleep(0.005)
         return self.agents[sandbox]
 
@@ -179,7 +193,7 @@ class Agent:
     async def begin(self) -> None:
         """Let it be reached at its pod's address, and see its end."""
         self._paper.loop.add_reader(self._pidfd, self._ended)
-        await self.gate.open(self._ip, PORT)
+        await self.gate.open(self._ip, self._paper.agent_port)
 
     def _ended(self) -> None:
         self._paper.loop.remove_reader(self._pidfd)
@@ -202,6 +216,11 @@ class Agent:
         return await asyncio.open_unix_connection(str(self._socket))
 
 
+def _free_port() -> int:
+    with socket.create_server(("", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
 @contextmanager
 def paper_cluster(folder: Path) -> Iterator[Paper]:
     """One that stands until it is left."""
@@ -220,5 +239,5 @@ def paper_cluster(folder: Path) -> Iterator[Paper]:
 
 def provider_options(paper: Paper, **options: Any) -> str:
     """Of a service over it, as YAML."""
-    given = {"kubeconfig": str(paper.kubeconfig), "agent_port": PORT, "lease_s": 3.0, **options}
+    given = {"kubeconfig": str(paper.kubeconfig), "agent_port": paper.agent_port, "lease_s": 3.0, **options}
     return json.dumps({"provider": given, "service": {"drain_s": 5.0}})

@@ -1,5 +1,5 @@
-"""kill -9 of the orchestrator at every step of create, exec, upload and delete, over a cluster of real agents:
-each step is reached, because its message is stopped on its way, and the service dies there."""
+"""kill -9 of the service at every step of create, exec, upload and delete, over a cluster of real agents: a step
+is reached because its message is stopped on its way, and the service dies there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx

@@ -1,0 +1,212 @@
+"""`python soak.py [--minutes 10] [--lives 12]`: mixed traffic of several tenants on one service, with faults, in
+rounds. After each round nothing stands, and what the service then has is measured: it must not grow.
+
+Prints one line of JSON a round, and a verdict at the end; exits with 1 when something grew or was lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+if __package__ is None or not __package__:
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from faults.lives import Life, Traffic
+from orchard_env.service.tenancy.books import FileBook
+from orchard_env.service.tenancy.issuing import create_key, set_tenant
+
+TENANTS = ("ada", "bob", "cy")
+QUOTA = 4
+GROWTH_MB = 8.0
+"""Of memory from the first measured round to the last, by the fitted line."""
+SETTLE_S = 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rest:
+    """What the service has when nothing stands."""
+
+    at_s: float
+    """Since the beginning."""
+    rss_mb: float
+    """Its memory."""
+    descriptors: int
+    """It has open."""
+    threads: int
+    """Of it."""
+    children: int
+    """Processes below it."""
+    files: int
+    """Below its directory for sandboxes."""
+
+
+@dataclass
+class Told:
+    """What came of it."""
+
+    rests: list[Rest] = field(default_factory=list)
+    """One of each round."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """What was done, and what went wrong on purpose."""
+    faults: list[str] = field(default_factory=list)
+    """What must not be."""
+
+
+def slope(points: list[tuple[float, float]]) -> float:
+    """Of the line that fits best; 0 for too few points."""
+    if len(points) < 3:
+        return 0.0
+    return statistics.linear_regression(*zip(*points, strict=True)).slope
+
+
+def grown(rests: list[Rest], name: str) -> float:
+    """By how much a figure grew after the warm-up, a third of the rounds, by the fitted line."""
+    steady = rests[len(rests) // 3 :]
+    points = [(rest.at_s, float(getattr(rest, name))) for rest in steady]
+    return slope(points) * (steady[-1].at_s - steady[0].at_s)
+
+
+def verdict(told: Told) -> list[str]:
+    """What must not be, in words; empty when all is well."""
+    wrong = list(told.faults)
+    limits = {"rss_mb": GROWTH_MB, "descriptors": 3.0, "threads": 3.0, "children": 0.5, "files": 3.0}
+    for name, limit in limits.items():
+        more = grown(told.rests, name)
+        if more > limit:
+            wrong.append(f"{name} grew by {more:.1f} over {len(told.rests)} rounds")
+    return wrong
+
+
+async def keys_of(path: Path) -> dict[str, str]:
+    """Tenants with a small quota each, and a key."""
+    book = FileBook(path)
+    found = {}
+    for tenant in TENANTS:
+        found[tenant] = (await create_key(book, tenant)).text
+        await set_tenant(book, tenant, limits={"sandboxes": QUOTA})
+    return found
+
+
+def below(pid: int) -> set[int]:
+    """All processes that a process started, and theirs."""
+    try:
+        text = "".join(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    except OSError:
+        return set()
+    own = {int(word) for word in text.split()}
+    return own.union(*map(below, own))
+
+
+def rest_of(pid: int, state: Path, began: float) -> Rest:
+    """Measured now."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return Rest(
+        at_s=round(time.monotonic() - began, 1),
+        rss_mb=round(int(status["VmRSS"].split()[0]) / 1024, 1),
+        descriptors=len(os.listdir(f"/proc/{pid}/fd")),
+        threads=int(status["Threads"]),
+        children=len(below(pid)),
+        files=sum(1 for _ in state.rglob("*")),
+    )
+
+
+async def settled(pid: int, traffic: Traffic, told: Told) -> None:
+    """Until nothing stands, by every book there is; what still does after a while is told as a fault."""
+    ends = time.monotonic() + SETTLE_S
+    while (left := await traffic.left()) or below(pid):
+        if time.monotonic() > ends:
+            told.faults.append(f"left standing: {left}, processes {len(below(pid))}")
+            return
+        await asyncio.sleep(0.2)
+
+
+async def soak(minutes: float, lives: int, seed: int) -> Told:
+    """Run it. The service is ended by SIGTERM, and leaves nothing."""
+    told, chance = Told(), random.Random(seed)
+    with tempfile.TemporaryDirectory(prefix="orchard-soak-", dir="/var/tmp") as folder:
+        root = Path(folder)
+        keys = await keys_of(root / "keys.json")
+        state = root / "state"
+        state.mkdir()
+        config = {"provider": {"state_dir": str(state)}, "service": {"ttl_s": 600}}
+        (root / "serve.yaml").write_text(json.dumps(config))
+        serve = ("-m", "orchard_core.cli.main", "serve", "--provider", "local", "--port", "0", "--json",
+                 "--keys", str(root / "keys.json"), "--config", str(root / "serve.yaml"),
+                 "--audit", str(root / "audit.jsonl"))  # fmt: skip
+        with (root / "log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, *serve, stdout=asyncio.subprocess.PIPE, stderr=log
+            )
+        try:
+            assert process.stdout is not None
+            url = str(json.loads(await process.stdout.readline())["url"])
+            await _rounds(url, keys, process.pid, state, minutes, lives, told, chance)
+            process.send_signal(signal.SIGTERM)
+            code = await asyncio.wait_for(process.wait(), 60)
+            if code:
+                told.faults.append(f"the service ended with {code}")
+            for line in (root / "log").read_text().splitlines():
+                if line.startswith("Traceback") or '"level":"error"' in line:
+                    told.faults.append(f"the log says: {line[:300]}")
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    return told
+
+
+async def _rounds(
+    url: str,
+    keys: dict[str, str],
+    pid: int,
+    state: Path,
+    minutes: float,
+    lives: int,
+    told: Told,
+    chance: random.Random,
+) -> None:
+    began = time.monotonic()
+    async with Traffic(url, keys, told.counts) as traffic:
+        while time.monotonic() - began < minutes * 60:
+            number = len(told.rests)
+            living = [
+                Life(traffic, TENANTS[n % len(TENANTS)], f"r{number}-{n}", chance.getrandbits(32))
+                for n in range(lives)
+            ]
+            for came in await asyncio.gather(*(life.live() for life in living), return_exceptions=True):
+                if isinstance(came, BaseException):
+                    told.faults.append(f"{type(came).__name__}: {came}")
+            await settled(pid, traffic, told)
+            told.rests.append(rest_of(pid, state, began))
+            sys.stdout.write(json.dumps({"round": number, **asdict(told.rests[-1])}) + "\n")
+            sys.stdout.flush()
+
+
+def main() -> int:
+    """See above."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long")
+    parser.add_argument("--lives", type=int, default=12, help="sandboxes of one round, at once")
+    parser.add_argument("--seed", type=int, default=0, help="of all that is left to chance")
+    given = parser.parse_args()
+    told = asyncio.run(soak(given.minutes, given.lives, given.seed))
+    wrong = verdict(told)
+    figures = {name: round(grown(told.rests, name), 2) for name in ("rss_mb", "descriptors", "threads")}
+    sys.stdout.write(json.dumps({"counts": told.counts, "grown": figures, "wrong": wrong[:20]}) + "\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
