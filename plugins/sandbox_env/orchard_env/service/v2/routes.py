@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from fastapi import APIRouter, FastAPI
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 
 from orchard_env.service.passthrough import PassThrough
 from orchard_env.service.passthrough_socket import SocketPassThrough
+from orchard_env.service.plain_route import PlainRoute
 from orchard_env.service.services import Services
 from orchard_env.service.v2.agent import AgentRoutes
 from orchard_env.service.v2.endpoint import EndpointRoutes
@@ -40,7 +41,7 @@ _GROUPS = (
 def add_v2(app: FastAPI, services: Services) -> None:
     """Add every call of `/v2`. The pass-through comes first: FastAPI only documents it."""
     app.router.routes += [
-        Route(f"{_ONE}/agent/{{path:path}}", PassThrough(services)),
+        PlainRoute(f"{_ONE}/agent/{{path:path}}", PassThrough(services)),
         _socket(f"{_ONE}/agent/{{path:path}}", SocketPassThrough(services)),
         _socket(f"{_ONE}/exec/stream", ExecSocket(services)),
         _socket(f"{_ONE}/ports/{{port}}", PortSocket(services)),
