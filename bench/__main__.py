@@ -26,6 +26,7 @@ BENCHES = (
     "harnesses",
     "env_cluster",
     "env_files",
+    "env_neighbours",
     "env_scale",
 )
 
