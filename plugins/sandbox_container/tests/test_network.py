@@ -64,6 +64,59 @@ async def test_open_refuses_what_is_not_public(provider: ContainerProvider) -> N
             assert await answer(sandbox, f"http://{address}/") == "403", address
 
 
+_NAMES = """
+import socket
+for name in ("example.org", "secret.example.org", "metadata.google.internal"):
+    try: raise SystemExit(f"{name} is {socket.getaddrinfo(name, 80)}")
+    except OSError: pass
+for server in ("127.0.0.53", "10.88.0.1", "8.8.8.8", "169.254.169.253", "2001:4860:4860::8888"):
+    with socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM) as peer:
+        peer.settimeout(5)
+        try: peer.connect((server, 53)); peer.send(b"secret"); peer.recv(1)
+        except OSError: continue
+        raise SystemExit(f"{server} answers")
+"""
+
+
+@pytest.mark.parametrize("network", ["none", "open"])
+async def test_no_name_is_resolved_inside(provider: ContainerProvider, network: str) -> None:
+    """A query for a name carries data, whatever the answer is: there must be nobody to ask."""
+    async with await provider.create(spec(network)) as sandbox:
+        told = await sandbox.exec(["python3", "-c", _NAMES], timeout=120)
+        assert (told.exit_code, told.stdout + told.stderr) == (0, b"")
+
+
+_LEAVE = """
+import ctypes, socket, time
+libc = ctypes.CDLL(None)
+for place in ("/dev/shm", "/tmp", "/var/tmp"): open(f"{place}/mark", "w").close()
+abstract = socket.socket(socket.AF_UNIX); abstract.bind(b"\\0mark"); abstract.listen()
+port = socket.create_server(("", 4711))
+libc.shmget(0x0a11ce, 4096, 0o1666)
+print("left", flush=True); time.sleep(600)
+"""
+_FIND = """
+import ctypes, os, socket
+found = [place for place in ("/dev/shm", "/tmp", "/var/tmp") if os.path.exists(f"{place}/mark")]
+for family, at in ((socket.AF_UNIX, b"\\0mark"), (socket.AF_INET, ("127.0.0.1", 4711))):
+    try: socket.socket(family).connect(at); found.append(str(at))
+    except OSError: pass
+if ctypes.CDLL(None).shmget(0x0a11ce, 0, 0) >= 0: found.append("shm")
+print(len(found))
+"""
+
+
+async def test_a_neighbour_leaves_nothing_that_is_found(provider: ContainerProvider) -> None:
+    """No shared directory, memory, abstract socket or port."""
+    async with await provider.create(spec("none")) as one, await provider.create(spec("none")) as two:
+        leaving = await one.start(["python3", "-c", _LEAVE])
+        async for piece in leaving.stdout():
+            assert piece == b"left\n"
+            break
+        for sandbox, found in ((one, b"6\n"), (two, b"0\n")):
+            assert (await sandbox.exec(["python3", "-c", _FIND], timeout=60)).stdout == found
+
+
 @pytest.mark.slow
 async def test_the_way_out_goes_on_under_an_adopter(
     podman: Podman, python_image: str, tmp_path: Path
