@@ -165,7 +165,10 @@ func readlinkat(dir int, name string) (string, error) {
 	buffer := make([]byte, syscall.PathMax+1)
 	n, _, errno := syscall.Syscall6(syscall.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(p)),
 		uintptr(unsafe.Pointer(&buffer[0])), uintptr(len(buffer)), 0, 0)
-	return string(buffer[:n]), call(errno)
+	if errno != 0 {
+		return "", call(errno)
+	}
+	return string(buffer[:n]), nil
 }
 
 func copyFileRange(source int, in *int64, target int, out *int64, length int) (int, error) {
