@@ -27,6 +27,7 @@ from orchard_core import (
     UserUnknown,
     unbroken,
 )
+from orchard_core import ExecResult as Ended
 from orchard_env.adapters.wanted import enforced, image_of, provider_for
 from orchard_env.remote.provider import RemoteProvider
 
@@ -127,29 +128,24 @@ class OrchardEnvironment(BaseEnvironment):
         user: str | int | None = None,
     ) -> ExecResult:
         """See Harbor. A time-out is return code 124, with what was said until then; what keeps a command from
-        starting is 126. Raises SandboxGone, SandboxConnectionLost."""
-        argv = ["sh", "-c", _BASH_OR_SH, command]
+        starting is 126. Where nobody can become root, the sandbox's own user is. Raises SandboxGone."""
         try:
-            ended = await self._running().exec(
-                argv, cwd=cwd, env=self._merge_env(env), timeout=timeout_sec, user=self._user(user)
-            )
+            how = {"cwd": cwd, "env": self._merge_env(env), "timeout": timeout_sec}
+            ended = await self._ended(command, self._resolve_user(user), **how)
         except ExecError as error:
             return ExecResult(stdout="", stderr=str(error), return_code=126)
         said = f"\n[ended after {timeout_sec} s]" if ended.timed_out else ""
         code = 124 if ended.timed_out else ended.exit_code
         return ExecResult(stdout=ended.stdout_text, stderr=ended.stderr_text + said, return_code=code)
 
-    def _user(self, user: str | int | None) -> str | None:
-        """Where a sandbox has one user only, that one is its root."""
-        wanted = self._resolve_user(user)
-        if self._running().capabilities.users:
-            return None if wanted is None else str(wanted)
-        if wanted not in (None, 0, "0", "root"):
-            raise UserUnknown(
-                f"commands run as the sandbox's own user here, not as {wanted}",
-                hint="take the user out of the task, or serve a provider that switches users",
-            )
-        return None
+    async def _ended(self, command: str, user: str | int | None, **how: Any) -> Ended:
+        argv, name = ["sh", "-c", _BASH_OR_SH, command], None if user is None else str(user)
+        try:
+            return await self._running().exec(argv, user=name, **how)
+        except UserUnknown:
+            if name not in ("root", "0"):
+                raise
+            return await self._running().exec(argv, **how)
 
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
         """See Harbor: streamed, and the mode goes along."""
