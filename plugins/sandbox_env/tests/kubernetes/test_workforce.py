@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import signal
@@ -21,7 +22,16 @@ from orchard_env.kubernetes.workforce.config import WorkforceConfig
 from orchard_env.kubernetes.workforce.manifest import CONTAINER, index_of, jobs_of
 
 import orchard_core
-from orchard_core import ConfigError, Workforce, WorkOrder, load_workforce, open_run
+from orchard_core import (
+    ConfigError,
+    Stop,
+    WorkerNews,
+    WorkersFailed,
+    Workforce,
+    WorkOrder,
+    load_workforce,
+    open_run,
+)
 from orchard_core.testing import WorkforceSuite
 
 IMAGE = "busybox:1.36"
@@ -280,3 +290,59 @@ def test_interrupted_and_killed_coordinators_leave_nothing_that_the_next_does_no
     assert told.startswith("exit 130"), told
     assert left(kubectl, namespace) == []
     assert len(open_run(going.out).finished()) == 1
+
+
+@pytest.fixture
+def shell(shared: Path, options: dict[str, Any]) -> Callable[..., Workforce]:
+    """Workers that are a line of shell, which need nothing but the image."""
+    plain = {name: value for name, value in options.items() if name not in {"command", "pod_patch"}}
+
+    def workforce(line: str, **more: Any) -> Workforce:
+        return load_workforce("kubernetes", **{**plain, "command": ("sh", "-c", line), **more})
+
+    return workforce
+
+
+@pytest.mark.slow
+async def test_what_the_cluster_gives_up_is_told_with_the_workers_last_words(
+    shell: Callable[..., Workforce], shared: Path, kubectl: Kubectl, namespace: str
+) -> None:
+    order = WorkOrder(run=Path(tempfile.mkdtemp(dir=shared)), count=1, restarts=0)
+    with pytest.raises(WorkersFailed) as caught:
+        await shell("echo my last words >&2; exit 3").work(order, Stop(), lambda _news: None)
+    assert caught.value.message.startswith("worker 0 was given up by the cluster (BackoffLimitExceeded")
+    assert "its pod ended with exit code 3\nmy last words" in caught.value.message
+    assert f"--resume --out {order.run}" in caught.value.hint
+    assert left(kubectl, namespace) == []
+
+
+@pytest.mark.slow
+async def test_a_worker_that_cannot_start_ends_the_run_with_the_clusters_own_reason(
+    shell: Callable[..., Workforce], shared: Path, kubectl: Kubectl, namespace: str
+) -> None:
+    order = WorkOrder(run=Path(tempfile.mkdtemp(dir=shared)), count=2)
+    workforce = shell("true", image="localhost/nobody/has-this:1", pull_policy="Never")
+    with pytest.raises(WorkersFailed, match=r"worker [01] does not start: .*has-this"):
+        await workforce.work(order, Stop(), lambda _news: None)
+    assert left(kubectl, namespace) == []
+
+
+@pytest.mark.slow
+async def test_asked_twice_a_worker_that_does_not_stop_is_ended_at_once(
+    shell: Callable[..., Workforce], shared: Path, kubectl: Kubectl, namespace: str
+) -> None:
+    order = WorkOrder(run=Path(tempfile.mkdtemp(dir=shared)), count=1)
+    workforce = shell(f"trap 'touch {order.run}/asked' TERM; while :; do sleep 0.1; done", grace_s=60)
+    stop, told = Stop(), list[WorkerNews]()
+    working = asyncio.create_task(workforce.work(order, stop, told.append))
+    async with asyncio.timeout(PATIENCE_S):
+        while not told:
+            await asyncio.sleep(0.05)
+        stop.request()
+        while not (order.run / "asked").exists():
+            assert not working.done()
+            await asyncio.sleep(0.05)
+        stop.request()
+        await working
+    assert told[0].text.startswith("started on ")
+    assert left(kubectl, namespace) == []

@@ -14,6 +14,7 @@ from orchard_env.kubernetes.workforce.manifest import crew_selector
 
 _AT_ONCE_S = 1
 """Grace of a pod that is to end at once. With 0 the cluster would call it gone while it may still run."""
+_HURRY_S = 5.0
 _LOOK_S = 0.25
 _LATE_S = 30.0
 """A node that has not ended a pod so long after its grace is taken for lost."""
@@ -29,6 +30,9 @@ async def remove_crew(api: ClusterApi, crew: Crew, *, grace_s: int, stop: Stop |
         await asyncio.wait({removing, hurried}, return_when=asyncio.FIRST_COMPLETED)
         if not removing.done():
             await _delete(api, crew, _AT_ONCE_S)
+            await asyncio.wait({removing}, timeout=_HURRY_S)
+        if not removing.done():
+            await _delete(api, crew, 0)  # nodes of before 1.27 shorten no grace that has begun
         await removing
     finally:
         hurried.cancel()
@@ -69,8 +73,14 @@ async def _remove(api: ClusterApi, crew: Crew, grace_s: int) -> None:
 def _has_ended(pod: Manifest) -> bool:
     status = pod.get("status") or {}
     containers = status.get("containerStatuses") or ()
-    stopped = bool(containers) and all("terminated" in (one.get("state") or ()) for one in containers)
+    stopped = bool(containers) and all(_runs_no_more(one.get("state") or {}) for one in containers)
     return stopped or status.get("phase") in {"Succeeded", "Failed"}
+
+
+def _runs_no_more(state: Manifest) -> bool:
+    """It ended, or it waits for what a pod that is being deleted does not get, such as its image."""
+    reason = (state.get("waiting") or {}).get("reason") or ""
+    return "terminated" in state or reason not in {"", "ContainerCreating", "PodInitializing"}
 
 
 async def _delete(api: ClusterApi, crew: Crew, grace_s: int) -> None:
