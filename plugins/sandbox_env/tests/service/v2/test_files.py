@@ -57,7 +57,10 @@ def test_a_body_in_chunks_is_written_whole(client: httpx.Client, at: str) -> Non
 
 
 def test_a_listing_survives_odd_names_and_broken_links(client: httpx.Client, at: str) -> None:
-    command = 'mkdir -p /workspace/odd; cd /workspace/odd; ln -s nowhere broken; touch "a b" "$(printf \'l\\nn\')" "$(printf \'n\\377\')"'
+    command = (
+        "mkdir -p /workspace/odd; cd /workspace/odd; ln -s nowhere broken; "
+        'touch "a b" "$(printf \'l\\nn\')" "$(printf \'n\\377\')"'
+    )
     client.post(f"{at}/exec", json={"command": command})
     found = client.get(f"{at}/files/list", params={"path": "/workspace/odd"}).json()["entries"]
     assert [entry["name"] for entry in found] == ["a b", "broken", "l\nn", "n�"]

@@ -44,7 +44,8 @@ async def test_a_port_inside_is_reached_both_ways_with_half_closed_connections(
     service: Running, sandbox: str
 ) -> None:
     program = (
-        "import socket; s = socket.create_server(('127.0.0.1', 8765)); print('up', flush=True); c, _ = s.accept()\n"
+        "import socket; s = socket.create_server(('127.0.0.1', 8765)); print('up', flush=True)\n"
+        "c, _ = s.accept()\n"
         "data = b''\nwhile p := c.recv(65536): data += p\nc.sendall(data[::-1]); c.close()"
     )
     async with AgentClient(endpoint(service, sandbox)) as agent:
@@ -102,7 +103,8 @@ def test_a_body_that_is_cut_changes_nothing(client: httpx.Client, service: Runni
     parts = urlsplit(service.url)
     with sockets.create_connection((parts.hostname or "", parts.port or 0)) as raw:
         raw.sendall(
-            f"PUT {at}/v1/files?path=/workspace/cut HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".encode()
+            f"PUT {at}/v1/files?path=/workspace/cut HTTP/1.1\r\n"
+            "Host: x\r\nContent-Length: 1000000\r\n\r\n".encode()
         )
         raw.sendall(b"x" * 500_000)
     assert client.get(f"{at}/v1/files", params=path).content == b"whole"

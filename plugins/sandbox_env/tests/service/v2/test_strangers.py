@@ -108,12 +108,15 @@ def test_a_key_that_may_look_may_not_touch(
 
 @pytest.mark.parametrize("path", ["/exec/stream", "/ports/80", "/tunnel", "/agent/v1/tunnel"])
 async def test_no_socket_leads_to_another_tenants_sandbox(shared: Running, ours: str, path: str) -> None:
-    async with aiohttp.ClientSession(shared.url, headers={"X-API-Key": "theirs"}) as session:
-        async with asyncio.timeout(GENEROUS_S), session.ws_connect(ours + path) as socket:
-            said = json.loads((await socket.receive()).data)
-            told = json.loads(said["body"]) if "body" in said else said
-            assert told["error"] == "SandboxUnknown"
-            assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
+    async with (
+        asyncio.timeout(GENEROUS_S),
+        aiohttp.ClientSession(shared.url, headers={"X-API-Key": "theirs"}) as session,
+        session.ws_connect(ours + path) as socket,
+    ):
+        said = json.loads((await socket.receive()).data)
+        told = json.loads(said["body"]) if "body" in said else said
+        assert told["error"] == "SandboxUnknown"
+        assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
 
 
 def test_lists_and_snapshots_are_each_tenants_own(shared: Running, ours: str) -> None:
