@@ -20,7 +20,7 @@ from orchard_core.sandbox.agent.link import CALL_S, AgentLink
 from orchard_core.sandbox.agent.process import WAIT_S, AgentProcess
 from orchard_core.sandbox.agent.runs import AgentRuns
 from orchard_core.sandbox.agent.terminal import AgentTerminal, open_terminal
-from orchard_core.sandbox.agent.told import RunTold, outcome, told
+from orchard_core.sandbox.agent.told import RunTold, outcome, told, understood
 from orchard_core.sandbox.agent.trees import AgentTrees
 from orchard_core.sandbox.agent.tunnel import Tunnel
 from orchard_core.sandbox.agent.wire import ANSWER_MAX
@@ -269,11 +269,15 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
 
     async def health(self) -> AgentHealth:
         """Whether, and for how long, the agent serves."""
-        return AgentHealth(**json.loads((await self._link.call("GET", "/v1/health"))[1]))
+        _, said = await self._link.call("GET", "/v1/health")
+        with understood():
+            return AgentHealth(**json.loads(said))
 
     async def metrics(self) -> AgentMetrics:
         """What the agent uses and holds."""
-        return AgentMetrics(**json.loads((await self._link.call("GET", "/v1/metrics", repeat=True))[1]))
+        _, said = await self._link.call("GET", "/v1/metrics", repeat=True)
+        with understood():
+            return AgentMetrics(**json.loads(said))
 
     async def kill_all(self) -> None:
         """End every process inside but the agent; they are gone when it returns."""
@@ -282,8 +286,9 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
     async def mint_token(self, ttl_s: float | None = None) -> AgentEndpoint:
         """An endpoint whose token may use commands and files only, for `ttl_s` seconds or for good."""
         query = {"ttl": None if ttl_s is None else max(1, int(ttl_s))}
-        said = json.loads((await self._link.call("POST", "/v1/tokens", query))[1])
-        return replace(self.endpoint, token=said["token"])
+        _, said = await self._link.call("POST", "/v1/tokens", query)
+        with understood():
+            return replace(self.endpoint, token=str(json.loads(said)["token"]))
 
     async def revoke_token(self, token: str) -> None:
         """End a token that was minted, and the commands that were started with it."""

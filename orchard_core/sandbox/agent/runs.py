@@ -8,7 +8,7 @@ from typing import Literal
 
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
 from orchard_core.sandbox.agent.process import AgentProcess
-from orchard_core.sandbox.agent.told import RunTold, told
+from orchard_core.sandbox.agent.told import RunTold, told, understood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,8 @@ class AgentRuns:
         ended long ago is forgotten."""
         query = {"lane": lane, "limit": limit}
         _, said = await self._link.call("GET", "/v1/exec", query, repeat=True)
-        return [told(status, b"") for status in json.loads(said)["runs"]]
+        with understood():
+            return [told(status, b"") for status in json.loads(said)["runs"]]
 
     async def run_status(self, run_id: str, wait_s: float = 0.0) -> RunTold:
         """How a run stands, after waiting up to `wait_s` for its end (60 at most); what it said too, when it

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from orchard_core.errors import SandboxConnectionLost
 from orchard_core.sandbox.agent import spec
 from orchard_core.sandbox.agent.faults import agent_error
 from orchard_core.types.sandbox import ExecResult
@@ -38,6 +41,17 @@ class RunTold:
     def open(self) -> bool:
         """Whether it waits or runs."""
         return self.state in ("queued", "running")
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """Around what reads an agent's answer: one that no agent gives is SandboxConnectionLost."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise SandboxConnectionLost(
+            f"no agent answers so: {error!r}"[:200], hint="something else listens at its address"
+        ) from error
 
 
 def told(status: dict[str, Any], output: bytes) -> RunTold:

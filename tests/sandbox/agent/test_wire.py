@@ -94,6 +94,18 @@ async def test_a_listing_without_end_is_refused(client: AgentClient, liar: Liar)
     assert liar.calls == 1, "it is not asked for again"
 
 
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b"garbage", b'{"state":"exited"}', b'{"runs":[1]}'])
+async def test_an_answer_of_something_else_is_a_lost_connection(
+    client: AgentClient, liar: Liar, body: bytes
+) -> None:
+    liar.answer = _OK + b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    for call in (client.health, client.metrics, client.mint_token, client.runs, client.process("x").told):
+        with pytest.raises(SandboxConnectionLost):
+            await call()
+    with pytest.raises(SandboxConnectionLost):
+        _ = [piece async for piece in client.process("x").stdout()]
+
+
 async def test_a_listing_of_something_else_is_a_lost_connection(client: AgentClient, liar: Liar) -> None:
     for body in (b"{}", b"[]", b"garbage", b'{"name":1,"path":2,"type":[],"mode":"x","mtime":0}'):
         liar.answer = _OK + b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
