@@ -249,7 +249,12 @@ func (a *application) finishDir(h *tar.Header) error {
 		return err
 	}
 	defer syscall.Close(fd)
-	return a.dress(fd, h)
+	err = a.dress(fd, h)
+	var info syscall.Stat_t
+	if errors.Is(err, syscall.EPERM) && syscall.Fstat(fd, &info) == nil && int(info.Uid) != syscall.Geteuid() {
+		return nil // it was there before, such as /tmp: only what is in it is the user's own to change
+	}
+	return err
 }
 
 func (a *application) file(dir int, name string, h *tar.Header, content io.Reader) error {

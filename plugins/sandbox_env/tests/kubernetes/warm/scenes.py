@@ -36,19 +36,20 @@ class Scene:
         self._folder = folder
         self._port = port
 
-    @asynccontextmanager
-    async def places(
-        self, *, fill: bool = False, pool: Any = None, **options: Any
-    ) -> AsyncIterator[PodPlaces]:
-        """One driver, connected; `pool` changes the pool's settings."""
-        config = KubernetesConfig(
+    def config(self, *, fill: bool = False, pool: Any = None, **options: Any) -> KubernetesConfig:
+        """Of one driver; `pool` changes the pool's settings."""
+        return KubernetesConfig(
             kubeconfig=str(self._folder / "kubeconfig"),
             agent_port=self._port,
             fill_pools=fill,
             pools=(PoolConfig(**{**POOL, **(pool or {})}),),
             **({"reap": False} | options),
         )
-        opened = PodPlaces(config)
+
+    @asynccontextmanager
+    async def places(self, **given: Any) -> AsyncIterator[PodPlaces]:
+        """One driver, connected; `given` is as for `config`."""
+        opened = PodPlaces(self.config(**given))
         try:
             await opened.session()
             yield opened
