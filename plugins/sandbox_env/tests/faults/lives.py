@@ -189,7 +189,7 @@ class Life:
 
     async def _kill_agent(self) -> None:
         """kill -9 of its agent from outside: it is told of, and its name is still there to be deleted."""
-        for number in _agents(self._name):
+        for number in agents_of(self._name):
             os.kill(number, signal.SIGKILL)
         order = {"command": "true", "wait": True}
         status, told = await self._ask("POST", f"/sandboxes/{self._name}/exec", json=order)
@@ -205,7 +205,7 @@ class Life:
         self._traffic.counts["left running"] += 3
 
 
-def _agents(sandbox: str) -> list[int]:
+def agents_of(sandbox: str) -> list[int]:
     """Processes of the agent of a sandbox, by what they were started with."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):

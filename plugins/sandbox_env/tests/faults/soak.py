@@ -1,4 +1,4 @@
-"""`python soak.py [--minutes 10] [--lives 12]`: mixed traffic of several tenants on one service, with faults, in
+"""`python soak.py [--minutes 10] [--lives 12]`: traffic of several tenants on one service, with faults, in
 rounds. After each round nothing stands, and what the service then has is measured: it must not grow.
 
 Prints one line of JSON a round, and a verdict at the end; exits with 1 when something grew or was lost.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import random
 import signal
 import statistics
@@ -20,10 +19,9 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-if __package__ is None or not __package__:
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
 
-from faults.lives import Life, Traffic
+from lives import Life, Traffic  # type: ignore[import-not-found]
 from orchard_env.service.tenancy.books import FileBook
 from orchard_env.service.tenancy.issuing import create_key, set_tenant
 
@@ -115,7 +113,7 @@ def rest_of(pid: int, state: Path, began: float) -> Rest:
     return Rest(
         at_s=round(time.monotonic() - began, 1),
         rss_mb=round(int(status["VmRSS"].split()[0]) / 1024, 1),
-        descriptors=len(os.listdir(f"/proc/{pid}/fd")),
+        descriptors=len([*Path(f"/proc/{pid}/fd").iterdir()]),
         threads=int(status["Threads"]),
         children=len(below(pid)),
         files=sum(1 for _ in state.rglob("*")),

@@ -1,5 +1,5 @@
-"""kill -9 of the service at every step of create, exec, upload and delete, over a cluster of real agents: a step
-is reached because its message is stopped on its way, and the service dies there."""
+"""kill -9 of the service at every step of create, exec, upload and delete, over a cluster of real agents: a
+step is reached because its message is stopped on its way, and the service dies there."""
 
 from __future__ import annotations
 
