@@ -236,7 +236,7 @@ def test_the_service_is_installed_serves_is_changed_and_leaves_nothing(
 ) -> None:
     boxes = f"{namespace}-{secrets.token_hex(3)}"
     about = {"name": "served", "namespace": namespace}
-    chosen = {**values, "sandboxes": {"namespace": boxes}}
+    chosen = {**values, "sandboxes": {"namespace": boxes}, "metrics": {"enabled": True}}
     try:
         helm.call("install", chosen, **about, wait="watcher", timeout=int(ENOUGH_S))
         key = first_key(kubectl, namespace)
@@ -253,6 +253,9 @@ def test_the_service_is_installed_serves_is_changed_and_leaves_nothing(
         assert first_key(kubectl, namespace) == key
         with urlopen(f"{address(kubectl, namespace)}/health", timeout=ENOUGH_S) as answer:
             assert json.load(answer)["status"] == "ok"
+        metrics = address(kubectl, namespace).replace(":8000", ":9090/metrics")
+        with urlopen(metrics, timeout=ENOUGH_S) as answer:
+            assert b"orchard" in answer.read()
         assert key not in kubectl(
             "-n", namespace, "logs", "-l", "orchard.dev/role=orchestrator", "--all-containers"
         )
