@@ -29,6 +29,7 @@ def narrow(isolation: None) -> Iterator[Running]:
         yield served
 
 
+@pytest.mark.slow
 def test_who_pings_without_end_and_takes_no_answer_is_not_remembered(shared: Running, box: str) -> None:
     """Each answer would wait in the service's memory for as long as the client keeps from reading."""
     with connected(shared, buffer=4096) as peer:
