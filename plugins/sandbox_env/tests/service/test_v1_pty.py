@@ -7,7 +7,7 @@ import base64
 import hashlib
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -49,7 +49,7 @@ async def until(socket: aiohttp.ClientWebSocketResponse, kind: str) -> tuple[dic
 async def test_a_shell_has_a_terminal_of_the_size_asked_for_and_tells_its_end(
     service: Running, sandbox: str
 ) -> None:
-    asked = {"cmd": ["/bin/sh"], "rows": 30, "cols": 100, "env": {"A": "b"}, "cwd": "/tmp"}
+    asked: dict[str, Any] = {"cmd": ["/bin/sh"], "rows": 30, "cols": 100, "env": {"A": "b"}, "cwd": "/tmp"}
     async with terminal(service, sandbox, **asked) as socket:
         assert (await until(socket, "ready"))[0]["pid"] > 0
         await keys(socket, b"stty size; pwd; echo $A; exit 3\n")
@@ -68,7 +68,7 @@ async def test_the_tail_is_whole_at_the_end(service: Running, sandbox: str) -> N
 async def test_a_large_paste_arrives(service: Running, sandbox: str) -> None:
     command = ["sh", "-c", "stty raw -echo; echo up; head -c 1000000 | md5sum"]
     async with terminal(service, sandbox, cmd=command) as socket:
-        said, shown = {}, b""
+        shown = b""
         while b"up" not in shown:
             said, more = await until(socket, "stdout")
             shown += more + base64.b64decode(said["data"])
@@ -127,6 +127,16 @@ async def test_what_cannot_begin_is_told_and_closed(service: Running, sandbox: s
         assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
 
 
+@pytest.fixture
+def access(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """The access log is caught also where a service that ran before keeps it from the root logger."""
+    logger = logging.getLogger("orchard.service.access")
+    logger.addHandler(caplog.handler)
+    yield
+    logger.removeHandler(caplog.handler)
+
+
+@pytest.mark.usefixtures("access")
 async def test_a_key_in_the_query_is_in_no_log(
     service: Running, sandbox: str, caplog: pytest.LogCaptureFixture
 ) -> None:
