@@ -8,18 +8,18 @@ import hashlib
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from orchard_env.service.observe.page import locked_page, span, status_page, usd
 
-from tests.browser import HOW_TO, Tab, find_chromium, open_tab
-
 from ..running import GENEROUS_S, Running
 from .conftest import ADMIN, keys, make, served
 from .hostile import EVIL, overview
 
-CHROMIUM = find_chromium()
+browser = pytest.importorskip("tests.browser", reason="the browser's driver lies among the core's tests")
+CHROMIUM = browser.find_chromium()
 
 
 def test_hostile_words_are_shown_as_what_they_are() -> None:
@@ -50,19 +50,19 @@ def test_figures_are_written_for_people() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason=HOW_TO)
+@pytest.mark.skipif(CHROMIUM is None, reason=browser.HOW_TO)
 async def test_a_browser_is_let_in_by_the_form_and_shows_the_page_at_every_width(tmp_path: Path) -> None:
     assert CHROMIUM is not None
     with served(tenancy=keys(), key=ADMIN) as service:
         with service.client() as client:
             name = make(client)
-        async with open_tab(CHROMIUM, tmp_path / "profile") as tab:
+        async with browser.open_tab(CHROMIUM, tmp_path / "profile") as tab:
             await tab.look(1000, "light")
             await tab.open(f"{service.url}/status")
             assert await tab.ask("document.querySelector('table')") is None
             await _enter(tab)
             for width, scheme in ((1200, "light"), (400, "dark")):
-                await tab.look(width, scheme)  # type: ignore[arg-type]
+                await tab.look(width, scheme)
                 await tab.open(f"{service.url}/status")
                 assert name in await tab.ask("document.body.innerText")
                 assert await tab.ask("document.documentElement.scrollWidth <= innerWidth")
@@ -73,7 +73,7 @@ async def test_a_browser_is_let_in_by_the_form_and_shows_the_page_at_every_width
             assert all(url.startswith((service.url, "about:")) for url in tab.requests)
 
 
-async def _enter(tab: Tab) -> None:
+async def _enter(tab: Any) -> None:
     """Type the key and send the form, as a person does, and wait for what comes."""
     await tab.ask(
         f"document.querySelector('#key').value = '{ADMIN}'; document.querySelector('button').click()"
