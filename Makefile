@@ -14,7 +14,7 @@ demo: $(STAMP)
 	@$(BIN)/orchard demo
 
 test: $(STAMP)
-	@$(BIN)/pytest -m "not slow" -n 2 --dist loadgroup
+	@$(BIN)/pytest -m "not slow and not nightly" -n 2 --dist loadgroup
 
 test-all: $(STAMP)
 	@$(BIN)/pytest -n 2 --dist loadgroup

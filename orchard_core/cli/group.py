@@ -72,14 +72,14 @@ class OrchardGroup(_CheapHelp, TyperGroup):
         """One section for each help panel."""
         commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         shown = [(name, command) for name, command in commands if command and not command.hidden]
-        width = formatter.width - 6 - max((len(name) for name, _ in shown), default=0)
-        sections: dict[str, list[tuple[str, str]]] = {}
+        sections: dict[str, list[tuple[str, Any]]] = {}
         for name, command in shown:
             panel = getattr(command, "rich_help_panel", None) or "Commands"
-            sections.setdefault(str(panel), []).append((name, command.get_short_help_str(width)))
+            sections.setdefault(str(panel), []).append((name, command))
         for title, rows in sections.items():
+            width = formatter.width - 6 - max(len(name) for name, _ in rows)
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl([(name, command.get_short_help_str(width)) for name, command in rows])
 
 
 class SectionedCommand(_CheapHelp, TyperCommand):

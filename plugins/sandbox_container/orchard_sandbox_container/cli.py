@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from contextlib import AbstractContextManager
@@ -55,6 +54,8 @@ def list_standing(
             for one in found
         ]
 
+    import asyncio
+
     rows = asyncio.run(look())
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
@@ -81,6 +82,8 @@ def reap_leftovers(
             return await reap(found, open_root(state_dir))
         finally:
             await found.close()
+
+    import asyncio
 
     done = asyncio.run(clean())
     if as_json:
@@ -130,6 +133,8 @@ def pull_image(
             await found.close()
 
     with _Bar(str(wanted)) as shown:
+        import asyncio
+
         got = asyncio.run(fetch(shown))
     typer.echo(json.dumps({"image": str(wanted), "id": got.id}) if as_json else f"{wanted} is {got.id}")
 
