@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -33,6 +32,8 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def in_book(work: Callable[[Book], Awaitable[_Result]], *, keys: Path | None, redis: str | None) -> _Result:
     """Do something with the place that the flags, or the environment, name. Raises ConfigError."""
+    import asyncio
+
     return asyncio.run(_in_book(work, keys, redis))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -48,6 +47,8 @@ def top(
 
     The key must have the scope admin. Behind several replicas each tells of what it made itself.
     """
+    import asyncio
+
     from orchard_env.client.address import address_of
 
     address = address_of(url, None if key_file is None else _key(key_file), ca_file)
@@ -95,6 +96,8 @@ async def _once(address: ServiceAddress, *, as_json: bool) -> None:
 
 
 async def _live(address: ServiceAddress, every_s: float) -> None:
+    import asyncio
+
     from orchard_core import OrchardError
     from orchard_env.cli.top_view import live_screen
     from orchard_env.client.http import ServiceHttp
