@@ -9,7 +9,7 @@ from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parents[1] / "tools" / "needs.sh"
 BASE = ("sh", "dirname", "id", "ls", "timeout")
-ENGINE = ("podman", "runc", "busybox")
+ENGINE = ("podman", "runc", "nft", "ip", "busybox")
 
 
 def needs(tmp_path: Path, **programs: str) -> subprocess.CompletedProcess[str]:

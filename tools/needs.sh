@@ -23,6 +23,8 @@ has npm || packages="$packages npm"
 for tool in podman runc; do
     has "$tool" || [ -x "/usr/sbin/$tool" ] || packages="$packages $tool"
 done
+has nft || [ -x /usr/sbin/nft ] || packages="$packages nftables"
+has ip || [ -x /usr/sbin/ip ] || packages="$packages iproute2"
 has busybox || packages="$packages busybox-static"
 has redis-server || packages="$packages redis-server"
 
@@ -31,7 +33,9 @@ install() {
     # One by one: a package that this release lacks must not keep the others away.
     for package in $packages; do
         say "installing $package"
-        DEBIAN_FRONTEND=noninteractive timeout 900 apt-get install -y -qq --no-install-recommends "$package" \
+        spare=--no-install-recommends
+        [ "$package" != podman ] || spare=--install-recommends # its network and user tools are only recommended
+        DEBIAN_FRONTEND=noninteractive timeout 900 apt-get install -y -qq $spare "$package" \
             </dev/null >/dev/null 2>&1 || say "  $package cannot be installed here"
     done
 }
