@@ -143,6 +143,7 @@ def test_uv_is_not_even_fetched_when_told_to_use_pip(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_pip_alone_sets_up_a_clone_that_works(clone: Path, tmp_path: Path) -> None:
     without_uv = {"UV_OFFLINE": "1", "UV_NO_CACHE": "1"}
     done = run("make", STAMP, f"PYTHON={sys.executable}", cwd=clone, **without_uv)
