@@ -35,10 +35,15 @@ class MixDirectory:
         return self.root / WORK
 
     def clear(self) -> None:
-        """Remove the work directory. What is left by a kill in between is known as such."""
+        """Remove the work directory, the recipe last: what a kill leaves, the same command removes."""
         gone = self.root / _DONE
         self.work.rename(gone)
-        shutil.rmtree(gone)
+        with suppress(FileNotFoundError):  # another start of the same command found it, and has taken it over
+            for path in gone.iterdir():
+                if path.name != _RECIPE:
+                    path.unlink()
+            (gone / _RECIPE).unlink()
+            gone.rmdir()
 
 
 @contextmanager
@@ -51,8 +56,7 @@ def mix_directory(root: Path, recipe: bytes) -> Iterator[MixDirectory]:
     """
     root = root.absolute()
     refuse_links(root, (WORK, _DONE, PARTIAL))
-    if (root / _DONE).is_dir():
-        shutil.rmtree(root / _DONE)
+    _take_up_done(root, recipe)
     _refuse_taken(root)
     (root / WORK).mkdir(parents=True, exist_ok=True)
     lock = _lock(root)
@@ -70,6 +74,17 @@ def mix_directory(root: Path, recipe: bytes) -> Iterator[MixDirectory]:
         raise
     finally:
         lock.release()
+
+
+def _take_up_done(root: Path, recipe: bytes) -> None:
+    """What a kill at the very end left: this recipe's own is done, and left to clear; another's is litter."""
+    done = root / _DONE
+    if not done.is_dir():
+        return
+    if (done / _RECIPE).is_file() and (done / _RECIPE).read_bytes() == recipe:
+        done.rename(root / WORK)
+    else:
+        shutil.rmtree(done)
 
 
 def _forget(root: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,10 @@ def ids(root: Path, split: str | None = None) -> list[str]:
     return [row.id for row in open_dataset(root).rows(split)]
 
 
-def files(root: Path) -> dict[str, bytes]:
-    """Every file of a dataset; of the manifest, all but when it was made."""
+def files(root: Path) -> dict[str, str]:
+    """SHA-256 of every file of a dataset; of the manifest, without when it was made."""
     found = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
     manifest = json.loads(found["manifest.json"])
     del manifest["created_at"]
-    return {**found, "manifest.json": json.dumps(manifest).encode()}
+    found["manifest.json"] = json.dumps(manifest).encode()
+    return {name: sha256(content).hexdigest() for name, content in found.items()}

@@ -33,7 +33,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def unbroken(sources: Path) -> dict[str, bytes]:
+def unbroken(sources: Path) -> dict[str, str]:
     """What a mix that nobody stops writes."""
     started(sources, "unbroken").wait()
     return files(sources / "unbroken")
@@ -64,13 +64,14 @@ def begun(out: Path) -> bool:
 
 def whole(out: Path) -> bool:
     """The dataset is there; a kill may come so late that the command has nothing left to do."""
-    return (out / "manifest.json").exists() and not (out / WORK).exists()
+    left = (out / WORK).exists() or any((out / f"{WORK}-done").glob("*"))
+    return (out / "manifest.json").exists() and not left
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seed", "workers"), [(1, 1), (2, 2), (3, 2)])
 def test_killed_again_and_again_it_writes_the_same_bytes(
-    sources: Path, unbroken: dict[str, bytes], seed: int, workers: int
+    sources: Path, unbroken: dict[str, str], seed: int, workers: int
 ) -> None:
     out, kills = f"killed-{seed}", 0
     for pause in moments(seed):
@@ -91,7 +92,7 @@ def test_killed_again_and_again_it_writes_the_same_bytes(
 
 
 @pytest.mark.slow
-def test_interrupted_it_says_how_to_go_on_and_goes_on(sources: Path, unbroken: dict[str, bytes]) -> None:
+def test_interrupted_it_says_how_to_go_on_and_goes_on(sources: Path, unbroken: dict[str, str]) -> None:
     process = started(sources, "interrupted")
     while not begun(sources / "interrupted") and process.poll() is None:
         time.sleep(0.01)
@@ -124,7 +125,6 @@ def limited(where: Path, most: int) -> subprocess.CompletedProcess[str]:
 
 def test_a_full_disk_stops_it_and_room_lets_it_go_on(tmp_path: Path) -> None:
     out = broken_off(tmp_path)
-    mix(recipe("one.jsonl", "two.jsonl").model_copy(), out) if False else None
     done = limited(tmp_path, 1 << 30)
     assert done.returncode == Exit.OK, done.stderr
     assert len(ids(out)) == 6
@@ -157,7 +157,32 @@ def test_one_that_was_killed_at_its_very_end_is_whole(tmp_path: Path) -> None:
     (tmp_path / "out" / WORK / "recipe.json").write_bytes(resolved(with_names(asked)))
     assert mix(asked, tmp_path / "out").rows == 4
     assert files(tmp_path / "out") == before
+    (tmp_path / "out" / f"{WORK}-done").mkdir()  # killed between its last two steps
+    with pytest.raises(DatasetExists, match="holds a dataset already"):
+        mix(asked, tmp_path / "out")
+    assert files(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize(
+    "left", [("recipe.json",), ("recipe.json", "lock"), ("recipe.json", "lock", "source-0.rows")]
+)
+def test_one_that_was_killed_while_it_cleared_up_is_whole(tmp_path: Path, left: tuple[str, ...]) -> None:
+    asked = recipe(plain_source(tmp_path / "a.jsonl", 4))
+    mix(asked, tmp_path / "out")
+    before = files(tmp_path / "out")
     (tmp_path / "out" / f"{WORK}-done").mkdir()
+    for name in left:
+        (tmp_path / "out" / f"{WORK}-done" / name).write_bytes(resolved(with_names(asked)))
+    assert mix(asked, tmp_path / "out").rows == 4
+    assert files(tmp_path / "out") == before
+
+
+def test_what_another_recipe_left_at_its_end_is_removed_and_the_dataset_kept(tmp_path: Path) -> None:
+    asked = recipe(plain_source(tmp_path / "a.jsonl", 4))
+    mix(asked, tmp_path / "out")
+    before = files(tmp_path / "out")
+    (tmp_path / "out" / f"{WORK}-done").mkdir()
+    (tmp_path / "out" / f"{WORK}-done" / "recipe.json").write_text("another")
     with pytest.raises(DatasetExists, match="holds a dataset already"):
         mix(asked, tmp_path / "out")
     assert files(tmp_path / "out") == before
