@@ -10,7 +10,7 @@ from collections.abc import AsyncIterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from orchard_core.errors import AgentRefused, SandboxError
+from orchard_core.errors import AgentRefused, SandboxConnectionLost, SandboxError
 from orchard_core.sandbox.agent import spec
 from orchard_core.sandbox.agent.changes import AgentChanges
 from orchard_core.sandbox.agent.files import AgentFiles
@@ -41,6 +41,7 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
         super().__init__(AgentLink(endpoint, through=through))
         self._forwards: list[Forward] = []
         self._tunnels: list[Tunnel] = []
+        self._closed = False
 
     @property
     def endpoint(self) -> AgentEndpoint:
@@ -59,7 +60,8 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
         await self.close()
 
     async def close(self) -> None:
-        """Drop tunnels, forwards and connections; the agent lives on."""
+        """Drop tunnels, forwards and connections; the agent lives on. No other can be had after it."""
+        self._closed = True
         for tunnel in self._tunnels:
             await tunnel.close()
         for forward in self._forwards:
@@ -250,22 +252,35 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
     async def own_address(self) -> LocalAddress:
         """A local address that leads to the agent itself, through the service before it, until the client is
         closed: for programs that hold a token and know nothing of services."""
-        forward = Forward(self._link, None)
-        self._forwards.append(forward)
-        return await forward.open()
+        return await self._opened(Forward(self._link, None))
 
     async def forward(self, port: int) -> LocalAddress:
         """A local address that leads to the port inside, until the client is closed."""
-        forward = Forward(self._link, port)
+        return await self._opened(Forward(self._link, port))
+
+    async def _opened(self, forward: Forward) -> LocalAddress:
+        self._must_be_open()
         self._forwards.append(forward)
-        return await forward.open()
+        address = await forward.open()
+        if self._closed:  # meanwhile, and `close` found nothing to close yet
+            await forward.close()
+            self._must_be_open()
+        return address
 
     async def tunnel(self, target: LocalAddress | str, *, listen: str = "127.0.0.1:0") -> Tunnel:
         """An address inside that leads to `target`, a TCP address or the path of a Unix socket out here."""
+        self._must_be_open()
         tunnel = Tunnel(self._link, target)
         await tunnel.open(listen)
+        if self._closed:  # meanwhile: left open it would hold its port inside against the next driver
+            await tunnel.close()
+            self._must_be_open()
         self._tunnels.append(tunnel)
         return tunnel
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise SandboxConnectionLost(f"the client of sandbox {self.endpoint.sandbox_id} is closed")
 
     async def health(self) -> AgentHealth:
         """Whether, and for how long, the agent serves."""

@@ -50,6 +50,9 @@ class Forward:
         except SandboxError:
             writer.transport.abort()  # what a refused connection looks like to its program
             return
+        except BaseException:
+            writer.transport.abort()
+            raise
         await join((reader, writer), (inner_reader, inner_writer))
 
     async def close(self) -> None:

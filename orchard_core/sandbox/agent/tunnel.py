@@ -69,6 +69,8 @@ class Tunnel:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._outer is not None:
+            self._outer[1].transport.abort()  # a task that is ended before its first step aborts nothing
 
     async def _serve(self) -> None:
         assert self._outer is not None

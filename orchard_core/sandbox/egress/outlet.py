@@ -72,17 +72,21 @@ class Outlet:
 
     async def _keep(self, client: AgentClient, tunnel: Tunnel | None) -> None:
         tries = 0
-        while True:
+        try:
+            while True:
+                if tunnel is not None:
+                    await tunnel.wait_closed()
+                    tries = 0
+                else:
+                    await asyncio.sleep(_PAUSES_S[min(tries, len(_PAUSES_S) - 1)])
+                    tries += 1
+                try:
+                    tunnel = await self._tunnel(client)
+                except SandboxError:
+                    tunnel = None
+        finally:
             if tunnel is not None:
-                await tunnel.wait_closed()
-                tries = 0
-            else:
-                await asyncio.sleep(_PAUSES_S[min(tries, len(_PAUSES_S) - 1)])
-                tries += 1
-            try:
-                tunnel = await self._tunnel(client)
-            except SandboxError:
-                tunnel = None
+                await tunnel.close()
 
     async def _stop(self) -> None:
         if self._keeper is not None:

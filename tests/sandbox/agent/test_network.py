@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from orchard_core.errors import PortRefused, SandboxError
+from orchard_core.errors import PortRefused, SandboxConnectionLost, SandboxError
 from orchard_core.sandbox.agent import AgentClient, Forward
 from orchard_core.types.sandbox import LocalAddress
 
@@ -141,3 +142,41 @@ async def test_a_tunnel_ends_with_its_agent(launch: Launch, target: LocalAddress
     await client.shutdown()
     await asyncio.wait_for(tunnel.wait_closed(), 8)
     assert not tunnel.alive
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_client_that_is_closed_holds_no_port_inside(
+    agent: AgentClient, target: LocalAddress, steps: int
+) -> None:
+    """Closed so many turns of the loop after somebody asked for a tunnel."""
+    first = AgentClient(agent.endpoint)
+    listen = (await first.tunnel(target)).address
+    await first.close()
+    closing = AgentClient(agent.endpoint)
+    place = f"{listen.host}:{listen.port}"
+    asking = asyncio.create_task(until_free(closing, target, place))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    await closing.close()
+    with contextlib.suppress(SandboxConnectionLost):
+        await asking
+    async with AgentClient(agent.endpoint) as last:
+        await until_free(last, target, place)
+        assert await answered(listen) == b"x|end"
+    with pytest.raises(SandboxConnectionLost, match="is closed"):
+        await closing.tunnel(target)
+    with pytest.raises(SandboxConnectionLost, match="is closed"):
+        await closing.forward(target.port)
+
+
+async def until_free(client: AgentClient, target: LocalAddress, place: str) -> None:
+    """A tunnel from there, as soon as the agent has seen the end of the one before."""
+    while True:
+        try:
+            await client.tunnel(target, listen=place)
+        except SandboxConnectionLost:
+            raise
+        except SandboxError:  # the port is taken
+            await asyncio.sleep(0.01)
+        else:
+            return
