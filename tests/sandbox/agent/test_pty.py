@@ -51,7 +51,8 @@ async def test_a_command_has_a_terminal_of_the_size_given(agent: AgentClient) ->
 
 async def test_it_is_the_controlling_terminal_and_keys_are_signals(agent: AgentClient) -> None:
     process = await agent.start(
-        "trap 'echo caught; exit 5' INT; echo re''ady; read x </dev/tty", pty=PtySize()
+        "trap 'echo caught; exit 5' INT; true </dev/tty && echo re''ady; while :; do sleep 0.05; done",
+        pty=PtySize(),
     )
     await shown(agent, process, b"ready")
     await process.write(b"\x03")
@@ -63,7 +64,7 @@ async def test_it_is_the_controlling_terminal_and_keys_are_signals(agent: AgentC
 async def test_a_signal_with_a_key_reaches_what_is_in_front_and_others_the_command(
     agent: AgentClient,
 ) -> None:
-    front = "trap 'echo front; exit' INT; echo on; read x"
+    front = "trap 'echo front; exit' INT; echo on; while :; do sleep 0.05; done"
     script = f'set -m; trap "echo shell" TERM; sh -c "{front}"; echo then; read y'
     process = await agent.start(script, pty=PtySize())
     await shown(agent, process, b"on")
