@@ -18,8 +18,8 @@
     |  |- SandboxConnectionLost     the agent could not be reached; what was running may still run
     |  |- AgentRefused              wrong token, wrong sandbox id, or a scope that does not suffice
     |  |- PortRefused               nothing listens on a port inside
-    |  |- ExecError                 CwdMissing, CommandNotFound, NoShell, UserUnknown, ExecForgotten,
-    |  |                            StdinClosed
+    |  |- ExecError                 CwdMissing, CommandNotFound, NoShell, UserUnknown, ExecIdTaken,
+    |  |                            ExecForgotten, StdinClosed
     |  `- FileError                 FileMissing, FileExists, FileDenied, NotADirectory, IsADirectory,
     |                               RangeRefused, ArchiveEscape, DiskFull
     |- ModelError                   ModelUnavailable, ModelRateLimited, ModelTimeout, ModelRejected,
@@ -192,6 +192,10 @@ class NoShell(ExecError):
 
 class UserUnknown(ExecError):
     """The user does not exist inside, or the agent may not switch to it."""
+
+
+class ExecIdTaken(ExecError):
+    """Another command of this sandbox has the id; nothing was started."""
 
 
 class ExecForgotten(ExecError):

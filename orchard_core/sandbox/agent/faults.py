@@ -14,6 +14,7 @@ from orchard_core.errors import (
     DiskFull,
     ExecError,
     ExecForgotten,
+    ExecIdTaken,
     FileDenied,
     FileError,
     FileExists,
@@ -45,7 +46,7 @@ _ERRORS: dict[str, type[SandboxError]] = {
     "user_not_permitted": UserUnknown,
     "run_forgotten": ExecForgotten,
     "run_unknown": ExecError,
-    "id_conflict": ExecError,
+    "id_conflict": ExecIdTaken,
     "argument_too_long": ExecError,
     "nul_byte": ExecError,
     "spawn_failed": ExecError,
@@ -83,6 +84,11 @@ _BY_STATUS: dict[int, type[SandboxError]] = {
 }
 """What a service, or a proxy before it, means that says no more."""
 
+_HINTS: dict[type[SandboxError], str] = {
+    ExecIdTaken: "make a new id for every command; sending one again is for the same command"
+}
+"""What to do next, where the agent does not say."""
+
 _UNKNOWN = "SandboxUnknown"
 """What a service says of a sandbox that it does not have."""
 
@@ -97,8 +103,8 @@ def agent_error(status: int, body: bytes, headers: Mapping[str, str] | None = No
     except (ValueError, KeyError, TypeError, AttributeError):
         said, kind = {}, None
         message = f"what answers for the agent says {status}: {body[:200].decode('utf-8', 'replace')}"
-    hint = str(said.get("hint") or "")
     kind = kind or _BY_STATUS.get(status, SandboxError)
+    hint = str(said.get("hint") or _HINTS.get(kind, ""))
     if issubclass(kind, ServiceOverloaded):
         return kind(message, retry_after_s=_retry_after(headers or {}), hint=hint)
     return kind(message, hint=hint)

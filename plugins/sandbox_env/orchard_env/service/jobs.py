@@ -127,10 +127,11 @@ class Jobs:
             )
         return job
 
-    async def _remembered(self, job_id: str) -> Job | None:
-        """A job that ended here, unless its sandbox's name is by now another's."""
+    async def _remembered(self, job_id: str, tenant: str | None) -> Job | None:
+        """A job of this tenant that ended here, unless its sandbox's name is by now another's. For a
+        stranger's nothing is done that is not done for an id that nobody has."""
         known = self._ended.get(job_id)
-        if known is None:
+        if known is None or tenant not in (None, known[0].tenant):
             return None
         job, home = known
         try:
@@ -142,8 +143,8 @@ class Jobs:
     async def get(self, job_id: str, *, tenant: str | None, wait_s: float = 0.0) -> Job:
         """How it stands, after waiting at most `wait_s` seconds for its end. Raises JobUnknown, and why its
         sandbox is no more."""
-        ended = await self._remembered(job_id)
-        if ended is not None and tenant in (None, ended.tenant):
+        ended = await self._remembered(job_id, tenant)
+        if ended is not None:
             return ended
         sandbox_id, dot, run_id = job_id.partition(".")
         if not dot or not _RUN.fullmatch(run_id):

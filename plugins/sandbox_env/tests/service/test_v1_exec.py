@@ -92,7 +92,7 @@ def test_the_same_exec_id_attaches_and_runs_once(client: httpx.Client, sandbox: 
 def test_the_same_exec_id_with_another_command_is_refused(client: httpx.Client, sandbox: str) -> None:
     start(client, sandbox, "true", exec_id="taken")
     other = client.post(f"/sandboxes/{sandbox}/exec", json={"command": "false", "exec_id": "taken"})
-    assert (other.status_code, other.json()["error"]) == (422, "ExecError")
+    assert (other.status_code, other.json()["error"]) == (409, "ExecIdTaken")
     assert "taken" in other.json()["detail"]
 
 

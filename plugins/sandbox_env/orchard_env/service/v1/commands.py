@@ -14,23 +14,6 @@ PROFILE = (
 """What a login shell reads, on the script's own first line, so that its lines keep their numbers. A real
 `bash -l -c` would take the script as an argument, which the kernel limits to 128 KiB."""
 
-APPLY = """\
-if command -v git >/dev/null 2>&1; then
-  git apply --whitespace=nowarn "$ORCHARD_PATCH"
-elif command -v patch >/dev/null 2>&1; then
-  patch -p1 -f -s --dry-run -i "$ORCHARD_PATCH" && patch -p1 -f -i "$ORCHARD_PATCH"
-else
-  exit 127
-fi
-code=$?
-rm -f "$ORCHARD_PATCH"
-exit $code
-"""
-"""All of the patch or none: `git apply` works so, `patch` tries first. GIT_DIR is not needed."""
-
-NO_TOOL = "the sandbox's image has neither git nor patch"
-"""Why a patch cannot be applied at all: exit code 127 of APPLY."""
-
 
 def command_of(command: str | Sequence[str], *, login_shell: bool) -> str | list[str]:
     """The script or argv to run."""

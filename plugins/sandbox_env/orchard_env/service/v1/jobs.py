@@ -8,6 +8,7 @@ import uuid
 from starlette.requests import Request
 from starlette.responses import Response
 
+from orchard_core import ExecError
 from orchard_env.service.http import answer, caller, owned_by, read_json, seconds
 from orchard_env.service.job import Job
 from orchard_env.service.jobs import Jobs, Order
@@ -15,13 +16,11 @@ from orchard_env.service.noting import note
 from orchard_env.service.reach import reach
 from orchard_env.service.seams import Scope
 from orchard_env.service.services import Services
-from orchard_env.service.v1.commands import APPLY, NO_TOOL, command_of
+from orchard_env.service.v1.commands import command_of
 from orchard_env.service.v1.models import ApplyPatch, ExecCommand
+from orchard_env.service.v1.patching import script_of, why_not
 
 _WAIT_S = 60.0
-_NOT_FOUND = 127
-_SLACK_S = 10.0
-"""Beyond a command's own time-out: it may wait for its turn, and its end takes a moment."""
 
 
 class JobRoutes:
@@ -80,23 +79,25 @@ class JobRoutes:
         await sandbox.write(path, asked.patch.encode("utf-8", "surrogateescape"), mode=0o600)
         order = Order(
             run_id=uuid.uuid4().hex,
-            command=APPLY,
+            command=script_of(asked.patch),
             note="apply_patch",
             timeout_s=asked.timeout_seconds,
             cwd=asked.cwd,
             env={"ORCHARD_PATCH": path},
         )
         note(self._services, request, "patch", entry.id)
-        job = await self._jobs.submit(entry, order, tenant, wait_s=self._settings.wait_s)
+        try:
+            job = await self._jobs.submit(entry, order, tenant, wait_s=self._settings.wait_s)
+        except ExecError:  # no shell, say: nothing ran that could take it away
+            await sandbox.remove(path)
+            raise
         return answer(_patched(job))
 
 
 def _patched(job: Job) -> dict[str, object]:
     told = job.body()
-    error = told["error"]
-    if told["exit_code"] == _NOT_FOUND:
-        error = NO_TOOL
-    elif error is None and job.status != "succeeded":
+    error = told["error"] or why_not(told["exit_code"])
+    if error is None and job.status != "succeeded":
         error = "the patch does not apply" if not job.told.open else "the patch is still being applied"
     names = ("stdout", "stderr", "exit_code")
     return {"success": job.status == "succeeded", **{name: told[name] for name in names}, "error": error}

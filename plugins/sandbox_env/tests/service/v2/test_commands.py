@@ -60,7 +60,7 @@ def test_the_same_id_attaches_to_the_same_run_and_another_command_is_refused(
     assert first["stdout"] == again["stdout"]
     assert first["stdout"]["data"] == "ran\n"
     other = client.post(f"{at}/exec", json=asked | {"command": "true"})
-    assert other.status_code == 422
+    assert (other.status_code, other.json()["error"]) == (409, "ExecIdTaken")
 
 
 def test_a_wait_that_is_over_leaves_the_command_running_and_can_be_repeated(
