@@ -127,7 +127,7 @@ async def test_the_intervals_of_a_few_turns_hold_the_true_values(workbench: Benc
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rollouts", "turns"), [(4, 32), pytest.param(8, 64, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("rollouts", "turns"), [(5, 40), pytest.param(8, 64, marks=pytest.mark.nightly)])
 async def test_the_intervals_of_many_turns_hold_the_true_values_at_the_stated_rate(
     workbench: Bench, rollouts: int, turns: int
 ) -> None:
