@@ -14,6 +14,7 @@ const (
 	hangUpMost    = 60
 	leavingGlance = 500 * time.Millisecond
 	pollRdhup     = 0x2000
+	lastReading   = 10 * time.Second // for a client to take what was shown last, and leave
 )
 
 func (s *Server) terminalOf(r *http.Request) (*Run, error) {
@@ -90,10 +91,20 @@ func (s *Server) execTerminal(w http.ResponseWriter, r *http.Request) error {
 	}()
 	go watchLeaving(here, conn, run, leave)
 	run.show(here, conn, cursor)
-	if _, ended := run.Done(); !ended && query.Get("hangup") == "1" {
+	if _, ended := run.Done(); ended {
+		awaitLeaving(here)
+	} else if query.Get("hangup") == "1" {
 		run.HangUp(time.Duration(min(grace, hangUpMost)) * time.Second)
 	}
 	return nil
+}
+
+// awaitLeaving lets the client end a connection of which all is said. Closed with keys in it that nobody has read, it
+// would break, and what the client had not read yet would be lost to it.
+func awaitLeaving(here context.Context) {
+	patience, cancel := context.WithTimeout(here, lastReading)
+	defer cancel()
+	<-patience.Done()
 }
 
 // typed returns when the client has left. Input that a command no longer takes is dropped.

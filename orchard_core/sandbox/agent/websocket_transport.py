@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socket as sockets
 from collections import deque
 
 import aiohttp
@@ -72,8 +74,13 @@ class WebSocketTransport(asyncio.Transport):
         self._filled.set()
 
     def abort(self) -> None:
-        """Drop both directions now."""
+        """Drop both directions now. The peer sees the connection end: a word of farewell would have to wait
+        behind what it does not take."""
         self._closing = True
+        connection = self._socket.get_extra_info("socket")
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                connection.shutdown(sockets.SHUT_RDWR)
         for task in self._tasks:
             task.cancel()
 

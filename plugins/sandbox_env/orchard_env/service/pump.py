@@ -8,6 +8,8 @@ from contextlib import suppress
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from orchard_env.service.leaving import client_left
+
 PIECE = 64 * 1024
 """Bytes of one frame."""
 EOF = '{"eof": true}'
@@ -29,17 +31,18 @@ class Pump:
         has stood still for a minute."""
         down = asyncio.create_task(self._down())
         up = asyncio.create_task(self._up())
+        leaves = asyncio.create_task(client_left(self._socket.scope))
         try:
-            await asyncio.wait((down, up), return_when=asyncio.FIRST_COMPLETED)
-            if up.done() and up.result() is False:
+            await asyncio.wait((down, up, leaves), return_when=asyncio.FIRST_COMPLETED)
+            if leaves.done() or (up.done() and up.result() is False):
                 return
             await self._linger(down if up.done() else up)
             if not up.done() or up.result():
                 await self._closed()
         finally:
-            down.cancel()
-            up.cancel()
-            await asyncio.gather(down, up, return_exceptions=True)
+            for task in (down, up, leaves):
+                task.cancel()
+            await asyncio.gather(down, up, leaves, return_exceptions=True)
 
     async def _linger(self, late: asyncio.Task[bool]) -> None:
         moved = -1

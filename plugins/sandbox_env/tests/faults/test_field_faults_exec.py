@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import httpx
@@ -19,6 +22,9 @@ from .field import (
     scratch_image,
 )
 from .orchestrators import Orchestrator
+from .terminals import TERMINALS, Terminal
+
+Opener = Callable[[str], AbstractAsyncContextManager[Terminal]]
 
 
 @pytest.fixture(scope="module")
@@ -259,3 +265,58 @@ def test_fault_12_no_zombies_pile_up(on: Contract, box: str) -> None:
     zombies = "grep -ls '^State:.Z' /proc/[0-9]*/status | wc -l"
     script = f"for i in $(seq 500); do [ $({zombies}) = 0 ] && break; sleep 0.02; done; {zombies}"
     assert on.run(box, script).stdout == b"0\n"
+
+
+@pytest.fixture(params=TERMINALS)
+def on_terminal(request: pytest.FixtureRequest, service: Orchestrator, box: str) -> Opener:
+    """Opens a terminal in the shared sandbox, by either contract."""
+    return lambda script: TERMINALS[request.param](service.url, box, ["sh", "-c", script])
+
+
+async def test_fault_13_a_terminal_shows_the_tail_of_what_was_said_at_its_end(on_terminal: Opener) -> None:
+    async with on_terminal("seq 1 30000; exit 7") as terminal:
+        shown = await terminal.shown()
+        assert (shown.split(), await terminal.code()) == ([b"%d" % n for n in range(1, 30001)], 7)
+
+
+async def test_fault_13_a_large_paste_arrives_whole(on_terminal: Opener) -> None:
+    pasted = bytes(32 + byte % 90 for byte in range(1_000_000))
+    async with on_terminal(f"stty raw -echo; echo up; head -c {len(pasted)} | md5sum") as terminal:
+        await terminal.shown(b"up")
+        for at in range(0, len(pasted), 20_000):
+            await terminal.type(pasted[at : at + 20_000])
+        assert hashlib.md5(pasted).hexdigest().encode() in await terminal.shown()
+
+
+async def test_fault_13_a_paste_that_nobody_reads_keeps_no_signal_from_the_program(
+    on_terminal: Opener,
+) -> None:
+    async with on_terminal("stty raw -echo; echo up; sleep 474301") as terminal:
+        await terminal.shown(b"up")
+        for _ in range(100):
+            await terminal.type(b"x" * 20_000)
+        await terminal.signal(signal.SIGKILL)
+        await terminal.shown()
+        assert await terminal.code() == 137
+
+
+@pytest.mark.parametrize("pasted", [0, 12_000_000], ids=["with nothing to read", "before a paste is read"])
+async def test_fault_13_the_program_and_its_children_end_when_the_client_leaves(
+    on_terminal: Opener, service: Orchestrator, box: str, pasted: int
+) -> None:
+    async with on_terminal("stty raw -echo; sleep 473301 & echo up; sleep 473302") as terminal:
+        await terminal.shown(b"up")
+        typing = asyncio.ensure_future(type_all(terminal, pasted))
+        await asyncio.wait([typing], timeout=0.5)  # for ever, where nobody reads
+        terminal.leave()
+        typing.cancel()
+        await asyncio.gather(typing, return_exceptions=True)
+        script = f"until [ $({COUNT % 33}) = 0 ]; do sleep 0.05; done"
+        left = await asyncio.to_thread(V2(service.client).run, box, script, timeout=30)
+    assert (left.exit_code, left.limit_s) == (0, None)
+
+
+async def type_all(terminal: Terminal, size: int) -> None:
+    """A paste of that size."""
+    for _ in range(size // 20_000):
+        await terminal.type(b"x" * 20_000)

@@ -12,10 +12,12 @@ import shlex
 from collections.abc import Iterator
 
 _NAMED = re.compile(r"^(?:---|\+\+\+) ([^\t\r\n]+)", re.MULTILINE)
-_OUTSIDE = 126
+_LINK = re.compile(r"^(?:new file|deleted file|new|old) mode 120000", re.MULTILINE)
+_OUTSIDE, _MAKES_LINKS = 126, 125
 
 APPLY = """\
 outside() { echo "$1 leads out of the directory" >&2; code=126; }
+links() { echo "it makes or changes a link" >&2; code=125; }
 if command -v git >/dev/null 2>&1; then
   git apply --whitespace=nowarn "$ORCHARD_PATCH"
   code=$?
@@ -42,13 +44,14 @@ exit $code
 _WORDS = {
     127: "the sandbox's image has neither git nor patch",
     _OUTSIDE: "the patch would change a file outside the directory that it is applied in",
+    _MAKES_LINKS: "the patch makes or changes a link, which needs git in the sandbox's image",
 }
 
 
 def script_of(patch: str) -> str:
     """What applies the patch that lies at $ORCHARD_PATCH, in the working directory."""
     ways: dict[str, None] = {}
-    checks: list[str] = []
+    checks: list[str] = ["  links"] if _LINK.search(patch) else []
     for name in dict.fromkeys(_names(patch)):
         if ".." in name.split("/"):
             checks.append(f"  outside {shlex.quote(name)}")

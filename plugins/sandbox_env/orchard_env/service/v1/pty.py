@@ -19,6 +19,7 @@ from orchard_core import AgentClient, AgentTerminal, OrchardError, PtySize, Sand
 from orchard_env.service.agent_words import agent_words
 from orchard_env.service.faults import RequestInvalid, RequestTooSlow
 from orchard_env.service.http import caller
+from orchard_env.service.leaving import client_left
 from orchard_env.service.noting import note
 from orchard_env.service.reach import reach
 from orchard_env.service.seams import Scope, Work
@@ -26,11 +27,11 @@ from orchard_env.service.services import Services
 from orchard_env.service.turns import held_briefly
 from orchard_env.service.v1.commands import command_of
 from orchard_env.service.v1.pty_frames import Init, Resize, Sent, read_frame
+from orchard_env.service.v1.pty_keys import Keys
 
 _INIT_S = 30.0
 _TAKE_S = 75.0
 _GRACE_S = 2
-_KEYS_WAITING = 16
 _REFUSED = 1008
 
 
@@ -69,7 +70,7 @@ class _Session:
     def __init__(self, socket: WebSocket, client: AgentClient) -> None:
         self._socket = socket
         self._client = client
-        self._keys: asyncio.Queue[bytes] = asyncio.Queue(_KEYS_WAITING)
+        self._keys = Keys()
 
     async def run(self, init: Init) -> None:
         """Until the program has ended, or the client has left: then it is hung up, whatever becomes of us."""
@@ -93,21 +94,21 @@ class _Session:
     async def _served(self, terminal: AgentTerminal, run_id: str) -> bool:
         """Whether the program ended, and not the client."""
         shows = asyncio.create_task(self._show(terminal))
-        others = [
-            asyncio.create_task(self._type(terminal)),
-            asyncio.create_task(self._obey(run_id)),
-        ]
+        types = asyncio.create_task(self._type(terminal))
+        obeys = asyncio.create_task(self._obey(run_id))
+        leaves = asyncio.create_task(client_left(self._socket.scope))
         try:
-            await asyncio.wait((shows, others[1]), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((shows, obeys, leaves), return_when=asyncio.FIRST_COMPLETED)
             if shows.done():
                 shows.result()
                 return True
-            others[1].result()
+            if obeys.done():
+                obeys.result()
             return False
         finally:
-            for task in (shows, *others):
+            for task in (tasks := (shows, types, obeys, leaves)):
                 task.cancel()
-            await asyncio.gather(shows, *others, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _show(self, terminal: AgentTerminal) -> None:
         while piece := await terminal.read():
@@ -117,10 +118,11 @@ class _Session:
     async def _type(self, terminal: AgentTerminal) -> None:
         with suppress(SandboxError):  # the program has ended, which the other direction tells
             while True:
-                await terminal.write(await self._keys.get())
+                await terminal.write(await self._keys.take())
 
     async def _obey(self, run_id: str) -> None:
-        """Frames of the client, until it closes. Keys wait for the program; signals do not wait for keys."""
+        """Frames of the client, until it closes. Keys wait for the program; signals wait for no keys but
+        those of a paste larger than what may wait."""
         process = self._client.process(run_id)
         while True:
             sent = await read_frame(self._socket)
