@@ -36,6 +36,7 @@ def build_app(services: Services, *, parts: Sequence[Part] = ()) -> ASGIApp:
         admission=services.admission,
         meters=services.meters,
         output_limit=services.settings.output_mb << 20,
+        remember=services.settings.jobs_mb << 20,
     )
     app = FastAPI(
         title="Orchard Env",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,6 +24,9 @@ TENANT_LABEL = "orchard.dev/tenant"
 """Who owns a sandbox: a label of its spec, so that it survives whoever made it."""
 
 
+_SERIALS = itertools.count(1)
+
+
 class Status(StrEnum):
     """How a sandbox stands."""
 
@@ -41,6 +45,8 @@ class Entry:
         """`found`: it stands, and nobody has taken it over yet; such a one is only looked at."""
         self.id = sandbox_id
         """The id that clients use; the spec's name."""
+        self.serial = next(_SERIALS)
+        """Tells it from every other sandbox that this process had, also from one of the same id."""
         self.spec = spec
         """What it was asked to be; its labels carry the owner."""
         self.created = created
@@ -91,7 +97,8 @@ class Entry:
 
     def fail(self, fault: OrchardError) -> None:
         """It did not, or it is no more."""
-        self._fault = fault
+        self._fault = fault.with_traceback(None)
+        self._fault.__cause__ = self._fault.__context__ = None
         self._failed_at = time.monotonic()
         self.settled.set()
 
@@ -101,10 +108,12 @@ class Entry:
         return time.monotonic() - self._failed_at if self._fault is not None else 0.0
 
     async def close(self) -> None:
-        """End what there is of it; never raises."""
+        """End what there is of it, and let go of it: who still has the entry then has its name and its fault
+        alone. Never raises."""
         if self._sandbox is not None:
             await self._sandbox.close()
         self.fail(self._fault or SandboxGone(f"sandbox {self.id} was deleted"))
+        self._sandbox = None
 
     async def ready(self, timeout: float) -> Sandbox:
         """The sandbox, after waiting at most `timeout` seconds for it to come up. Raises WaitEnded, and what
@@ -125,7 +134,7 @@ class Entry:
         """The sandbox itself. Raises SandboxBusy while it is being made, and its fault when it has one."""
         fault = self.fault
         if fault is not None:
-            raise fault
+            raise fault.with_traceback(None)  # else each raise adds its frames, and they what they hold
         if self._sandbox is None:
             raise SandboxBusy(
                 f"sandbox {self.id} is still being made",

@@ -42,6 +42,8 @@ Gone = Callable[[str, str], Awaitable[None]]
 _SWEEP_S = 1.0
 _TELL_S = 600.0
 """So long a sandbox that failed is still told of."""
+_TELL_MOST = 1024
+"""Of so many that failed at most: those of late. They count in no quota, so nothing else bounds them."""
 
 
 async def _nobody(tenant: str, sandbox_id: str) -> None:
@@ -311,14 +313,15 @@ class Fleet:
                 SERVICE.warning("a sweep was put off: %s", error.message)
 
     async def _sweep_once(self) -> None:
-        for entry in list(self._entries.values()):
-            if entry.fault is None:
-                continue
+        failed = [entry for entry in self._entries.values() if entry.fault is not None]
+        for entry in failed:
             if not entry.counted_out:
                 entry.counted_out = True
                 self._meters.ended(entry.id, entry.fault)
                 await self._gone(entry.tenant, entry.id)
-            if entry.failed_s > _TELL_S:
+        failed.sort(key=lambda entry: entry.failed_s)
+        for rank, entry in enumerate(failed):
+            if rank >= _TELL_MOST or entry.failed_s > _TELL_S:
                 await self.delete(entry)
         for sandbox_id in await self._heartbeats.overdue(self._settings.heartbeat_s):
             with contextlib.suppress(SandboxUnknown):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,9 @@ from orchard_core import ExecResult, RunTold
 
 TIMED_OUT = 124
 """The exit code of v1 for a time-out; the `error` beside it tells it from a command that exits so itself."""
+
+_BARE = 1024
+"""Bytes of a job's objects without its texts, and of what finds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +41,11 @@ class Job:
     @property
     def weight(self) -> int:
         """Bytes that remembering it costs, about."""
-        result = self.told.result
-        return 1024 + (len(result.stdout) + len(result.stderr) if result else 0)
+        told, result = self.told, self.told.result
+        command = (self.command,) if isinstance(self.command, str | None) else self.command
+        outputs = (result.stdout, result.stderr) if result else ()
+        parts = (self.id, told.id, told.note, told.failure, *command, *outputs)
+        return _BARE + sum(map(sys.getsizeof, parts))
 
     def body(self) -> dict[str, object]:
         """The answer of v1. Built by hand: it is the hot path."""

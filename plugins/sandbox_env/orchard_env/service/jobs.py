@@ -66,12 +66,15 @@ class Order:
 class Jobs:
     """The jobs of every sandbox of a fleet."""
 
-    def __init__(self, fleet: Fleet, *, admission: Admission, meters: Meters, output_limit: int) -> None:
+    def __init__(
+        self, fleet: Fleet, *, admission: Admission, meters: Meters, output_limit: int, remember: int
+    ) -> None:
+        """`output_limit`: bytes of each output of a job; `remember`: of all ended jobs that are kept here."""
         self._fleet = fleet
         self._admission = admission
         self._meters = meters
         self._output_limit = output_limit
-        self._ended = EndedJobs()
+        self._ended = EndedJobs(remember)
 
     async def submit(self, entry: Entry, order: Order, tenant: Tenant, *, wait_s: float) -> Job:
         """Start it, or attach to it, and tell how it stands after at most `wait_s` seconds. Cancelling leaves
@@ -121,7 +124,7 @@ class Jobs:
         job_id = f"{entry.id}.{told.id}"
         known = note if note is not None else _read(told.note)
         job = Job(id=job_id, sandbox_id=entry.id, tenant=entry.tenant, command=known, told=told)
-        if self._ended.keep(job, entry) and told.result is not None:
+        if self._ended.keep(job, entry.serial) and told.result is not None:
             self._meters.executed(
                 entry.tenant, outcome_of(told.result), told.result.duration_s, overhead_s, run=job_id
             )
@@ -131,14 +134,14 @@ class Jobs:
         """A job of this tenant that ended here, unless its sandbox's name is by now another's. For a
         stranger's nothing is done that is not done for an id that nobody has."""
         known = self._ended.get(job_id)
-        if known is None or tenant not in (None, known[0].tenant):
+        if known is None or tenant not in (None, known.job.tenant):
             return None
-        job, home = known
+        job = known.job
         try:
             current = await self._fleet.get(job.sandbox_id, tenant=None)
         except (SandboxUnknown, SandboxUnavailable):
             return job
-        return job if current is home or current.fault is not None else None
+        return job if current.serial == known.home or current.fault is not None else None
 
     async def get(self, job_id: str, *, tenant: str | None, wait_s: float = 0.0) -> Job:
         """How it stands, after waiting at most `wait_s` seconds for its end. Raises JobUnknown, and why its

@@ -43,3 +43,5 @@ class ServiceSettings(Record):
     process may open, 16384 at most. One too many ends the connection that has been idle longest."""
     output_mb: int = Field(default=16, ge=1)
     """Bytes of each output that a v1 job carries, MiB, half of it the head, half the tail."""
+    jobs_mb: int = Field(default=64, ge=1)
+    """Memory for v1 jobs that have ended, MiB: their results outlive their sandboxes within it."""

@@ -211,3 +211,18 @@ async def test_what_is_being_made_when_the_service_ends_comes_up_or_is_given_up(
     entry: Entry = await sandboxes.create(SandboxSpec(), tenant="a")
     await sandboxes.drain()
     assert entry.status.value == "failed"
+
+
+async def test_of_those_that_failed_the_latest_are_told_of() -> None:
+    held = Held(ImagePullFailed("no such image"))
+    held.go.set()
+    sandboxes = fleet(held)
+    entries = [await sandboxes.create(SandboxSpec(name=f"n{number}"), tenant="a") for number in range(1100)]
+    for entry in entries:
+        await entry.settled.wait()
+    await sandboxes.start()
+    await until(lambda: sandboxes.size <= 1024)
+    await sandboxes.get("n1099", tenant="a")
+    with pytest.raises(SandboxUnknown):
+        await sandboxes.get("n0", tenant="a")
+    await sandboxes.drain()

@@ -25,18 +25,20 @@ class BoundedLabel:
 
 
 class Remembered:
-    """The last names that were told: as many as asked for, and at most twice as many."""
+    """The last names that were told: as many as asked for, and at most twice as many. A name is kept as its
+    hash, so that long ones cost no more than short ones; once in 2**64 a new one passes for an old one."""
 
     def __init__(self, least: int) -> None:
         self._least = least
-        self._new: set[str] = set()
-        self._old: set[str] = set()
+        self._new: set[int] = set()
+        self._old: set[int] = set()
 
     def is_new(self, name: str) -> bool:
         """Whether it was not among them; it is now."""
-        if name in self._new or name in self._old:
+        mark = hash(name)
+        if mark in self._new or mark in self._old:
             return False
-        self._new.add(name)
+        self._new.add(mark)
         if len(self._new) >= self._least:
             self._old, self._new = self._new, set()
         return True

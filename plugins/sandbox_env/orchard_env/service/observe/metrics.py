@@ -19,7 +19,7 @@ from orchard_env.service.seams import Making
 
 _POOL = {CreationStep.POOL_HIT: "hit", CreationStep.POOL_MISS: "miss"}
 _ROUTES, _REASONS = 300, 100
-_RUNS = 20_000
+_RUNS = 8192
 
 
 class Metrics:
