@@ -25,8 +25,14 @@ const (
 
 type grant struct {
 	digest  [sha256.Size]byte
+	name    string // see Prove
 	scope   Scope
 	expires time.Time // zero is never
+}
+
+func newGrant(token []byte, scope Scope) grant {
+	digest := sha256.Sum256(token)
+	return grant{digest: digest, name: proofName(digest), scope: scope}
 }
 
 // Auth checks the two things demanded of every call. Only digests of tokens are kept.
@@ -37,7 +43,7 @@ type Auth struct {
 }
 
 func newAuth(sandbox string, token []byte) *Auth {
-	return &Auth{sandbox: sandbox, grants: []grant{{digest: sha256.Sum256(token), scope: scopeRoot}}}
+	return &Auth{sandbox: sandbox, grants: []grant{newGrant(token, scopeRoot)}}
 }
 
 // bearer is the digest of the token that a call brings.
@@ -72,7 +78,7 @@ func (a *Auth) Check(r *http.Request, needed Scope) error {
 // Mint makes a token for exec and files; ttl 0 lasts as long as the agent.
 func (a *Auth) Mint(ttl time.Duration) (string, error) {
 	token := rand.Text() + rand.Text()
-	g := grant{digest: sha256.Sum256([]byte(token)), scope: scopeWork}
+	g := newGrant([]byte(token), scopeWork)
 	if ttl > 0 {
 		g.expires = time.Now().Add(ttl)
 	}

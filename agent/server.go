@@ -72,6 +72,7 @@ func (s *Server) routes() http.Handler {
 	} {
 		mux.Handle(route.pattern, s.guarded(route.scope, route.handle))
 	}
+	mux.HandleFunc("GET /v1/proof", s.proof)
 	mux.Handle("/", s.guarded(scopeWork, func(_ http.ResponseWriter, r *http.Request) error {
 		return fault(http.StatusNotFound, "no_route", "no such call: %s %s", r.Method, r.URL.Path)
 	}))

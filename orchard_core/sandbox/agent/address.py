@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -54,6 +55,17 @@ class AgentAddress:
             f"agent address {url!r} is not understood",
             hint="unix:/PATH, http://HOST:PORT, or http(s)://HOST/PATH of a service",
         )
+
+    @property
+    def lent(self) -> bool:
+        """An agent's own address in a network, where another may listen by now: no socket of this machine,
+        and no service's, which answers for itself."""
+        if self.path or self.prefix or self.host == "localhost":
+            return False
+        try:
+            return not ip_address(self.host).is_loopback
+        except ValueError:
+            return True
 
     @property
     def url(self) -> str:

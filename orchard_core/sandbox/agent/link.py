@@ -9,7 +9,13 @@ from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import quote_from_bytes
 
-from orchard_core.errors import FileError, SandboxConnectionLost, SandboxGone, ServiceOverloaded
+from orchard_core.errors import (
+    AgentRefused,
+    FileError,
+    SandboxConnectionLost,
+    SandboxGone,
+    ServiceOverloaded,
+)
 from orchard_core.sandbox.agent.address import Streams
 from orchard_core.sandbox.agent.faults import agent_error
 from orchard_core.sandbox.agent.route import Route
@@ -32,6 +38,8 @@ _LOSSES = 2
 """Calls in a row that break on a way to which there is another, until it is given up."""
 _LOST_FOR_GOOD = (401, 421)
 """The token has ended, or another's agent answers there now."""
+_UNREACHED = (AgentRefused, SandboxGone, SandboxConnectionLost)
+"""Nothing was sent: nobody, or another, listens there."""
 _FOR_ALL = ("/v1/exec", "/v1/files", "/v1/tree")
 """What every token may use; a refusal there has to do with the command or the file."""
 
@@ -191,7 +199,7 @@ class AgentLink:
             route = self._routes[0]
             try:
                 return await route.upgrade(method, target, protocol, CALL_S)
-            except (SandboxGone, SandboxConnectionLost):
+            except _UNREACHED:
                 if not self._gave_up(route):
                     raise
 
@@ -205,7 +213,7 @@ class AgentLink:
             route = self._routes[0]
             try:
                 return route, await route.acquire()
-            except (SandboxGone, SandboxConnectionLost):
+            except _UNREACHED:
                 if not self._gave_up(route):
                     raise
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from orchard_core.errors import SandboxConnectionLost, SandboxGone
 from orchard_core.sandbox.agent.address import AgentAddress, Streams
+from orchard_core.sandbox.agent.proof import Proof
 from orchard_core.sandbox.agent.wire import Answer, Connection
 from orchard_core.types.sandbox import AgentEndpoint
 
@@ -27,6 +28,7 @@ class Route:
     def __init__(self, endpoint: AgentEndpoint, *, connect_s: float) -> None:
         self.address = AgentAddress.parse(endpoint.url, ca_file=endpoint.ca_file)
         self.headers = _headers(endpoint)
+        self._proof = Proof(endpoint) if self.address.lent and endpoint.token else None
         self.losses = 0
         """Calls in a row that broke here."""
         self._connect_s = connect_s
@@ -45,7 +47,7 @@ class Route:
 
     async def acquire(self) -> Connection:
         """A connection, one that stands if possible. Raises SandboxGone when nothing listens at an agent's
-        address, SandboxConnectionLost."""
+        address, AgentRefused when another does, SandboxConnectionLost."""
         now = asyncio.get_running_loop().time()
         while self._idle:
             connection, since = self._idle.pop()
@@ -60,7 +62,7 @@ class Route:
             raise SandboxGone("this client is closed")
         try:
             async with asyncio.timeout(self._connect_s):
-                return await self.address.connect()
+                return await self._proven(await self.address.connect())
         except (FileNotFoundError, ConnectionRefusedError) as error:
             if self.service:
                 raise self._unreachable(error) from error
@@ -69,6 +71,18 @@ class Route:
             ) from error
         except (OSError, TimeoutError) as error:
             raise self._unreachable(error) from error
+
+    async def _proven(self, streams: Streams) -> Streams:
+        """A connection to the agent itself, or none."""
+        if self._proof is None:
+            return streams
+        connection = Connection(streams, host=self.address.authority)
+        try:
+            await self._proof.demand(connection, self._connect_s)
+        except BaseException:
+            connection.close()
+            raise
+        return streams
 
     def _unreachable(self, error: Exception) -> SandboxConnectionLost:
         what = "the service that leads to the agent" if self.service else "the agent"
