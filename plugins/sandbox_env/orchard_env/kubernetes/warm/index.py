@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 
 from orchard_env.kubernetes import labels
@@ -17,7 +16,7 @@ class PoolIndex:
         """`asked` hears of each sandbox that came to be: its shape, and when, by the server's clock."""
         self._pods = pods
         self._asked = asked
-        self._waiting: defaultdict[str, set[str]] = defaultdict(set)
+        self._waiting: dict[str, set[str]] = {}
         self._claimed: dict[str, str] = {}
         for pod in pods:
             self._changed(PodChange(name=pod.name, before=None, after=pod))
@@ -26,12 +25,12 @@ class PoolIndex:
 
     def waiting(self, shape: str) -> list[PodView]:
         """The unclaimed pods of a shape, in whatever state."""
-        found = (self._pods.get(name) for name in self._waiting[shape])
+        found = (self._pods.get(name) for name in self._waiting.get(shape, ()))
         return [pod for pod in found if pod is not None]
 
     def shapes(self) -> list[str]:
         """Those of which pods wait."""
-        return [shape for shape, names in self._waiting.items() if names]
+        return [*self._waiting]
 
     def pod_of(self, sandbox_id: str) -> str | None:
         """The name of the pod that was claimed for a sandbox."""
@@ -45,7 +44,7 @@ class PoolIndex:
             return
         shape = after.labels.get(labels.POOL)
         if labels.is_waiting(after) and shape is not None:
-            self._waiting[shape].add(after.name)
+            self._waiting.setdefault(shape, set()).add(after.name)
         elif shape is not None and labels.is_ours(after):
             self._claimed[labels.sandbox_id(after)] = after.name
         shape = shape or after.labels.get(labels.MISSED)
@@ -53,7 +52,11 @@ class PoolIndex:
             self._asked(shape, labels.began(after))
 
     def _forget(self, pod: PodView) -> None:
-        self._waiting[pod.labels[labels.POOL]].discard(pod.name)
+        shape = pod.labels[labels.POOL]
+        names = self._waiting.get(shape, set())
+        names.discard(pod.name)
+        if not names:
+            self._waiting.pop(shape, None)
         told = pod.labels.get(labels.SANDBOX)
         if told is not None and self._claimed.get(told) == pod.name:
             del self._claimed[told]

@@ -15,6 +15,10 @@ from orchard_env.service.state.redis.replicas import RedisReplicas
 from orchard_env.service.state.redis.state import RedisState
 from orchard_env.service.state.values import Amounts, Full, Ledger, StateHealth, StateUnavailable, Table
 
+OWED_MAX = 50_000
+"""Changes that are remembered for a store that is away; what was older is found when what stands is looked
+through, which every tenant's next creation does once the store is back."""
+
 RECENT_S = 120.0
 """What was entered so lately may be in nobody's list of sandboxes, so this replica enters it again."""
 
@@ -40,11 +44,17 @@ class DegradingRates:
 class DegradingLedgers:
     """As Ledgers; alone, by the entries that this replica made and those that were seen standing."""
 
-    def __init__(self, shared: RedisState, local: MemoryState) -> None:
+    def __init__(self, shared: RedisState, local: MemoryState, most: int = OWED_MAX) -> None:
         self._shared = shared
         self._local = local
+        self._most = most
         self._owed: dict[tuple[str, str], Amounts | None] = {}
         shared.link.on_return = self._pay
+
+    @property
+    def owed(self) -> int:
+        """Changes that the store is yet to be told."""
+        return len(self._owed)
 
     async def hold(self, ledger: str, entry: str, amounts: Amounts, limits: Amounts) -> Full | None:
         """As Ledgers."""
@@ -53,7 +63,7 @@ class DegradingLedgers:
         except StateUnavailable:
             full = await self._local.ledgers.hold(ledger, entry, amounts, limits)
             # A refused entry may have arrived all the same, when only the answer was lost.
-            self._owed[ledger, entry] = None if full else amounts
+            self._owe(ledger, entry, None if full else amounts)
             return full
         if full is None:
             await self._local.ledgers.hold(ledger, entry, amounts, (-1,) * len(amounts))
@@ -65,7 +75,13 @@ class DegradingLedgers:
         try:
             await self._shared.ledgers.drop(ledger, entry)
         except StateUnavailable:
-            self._owed[ledger, entry] = None
+            self._owe(ledger, entry, None)
+
+    def _owe(self, ledger: str, entry: str, amounts: Amounts | None) -> None:
+        self._owed.pop((ledger, entry), None)
+        self._owed[ledger, entry] = amounts
+        while len(self._owed) > self._most:
+            del self._owed[next(iter(self._owed))]
 
     async def settle(
         self, ledger: str, standing: Mapping[str, Amounts], *, age_s: float, grace_s: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import takewhile
 
 from orchard_env.service.state.values import Amounts, Full, Ledger
 
@@ -18,6 +19,11 @@ class LedgerBook:
         self._dropped: dict[str, float] = {}
         self._totals: list[int] = []
 
+    @property
+    def removals(self) -> int:
+        """How many are remembered."""
+        return len(self._dropped)
+
     def hold(self, entry: str, amounts: Amounts, limits: Amounts, now: float) -> Full | None:
         """As Ledgers.hold."""
         before = self._entries[entry][0] if entry in self._entries else (0,) * len(amounts)
@@ -31,7 +37,9 @@ class LedgerBook:
     def drop(self, entry: str, now: float) -> None:
         """As Ledgers.drop."""
         self._remove(entry)
+        self._dropped.pop(entry, None)
         self._dropped[entry] = now
+        self._forget(now - FORGOTTEN_S)
 
     def settle(self, standing: Mapping[str, Amounts], seen: float, grace_s: float) -> None:
         """As Ledgers.settle; `seen` is when that stood."""
@@ -41,7 +49,7 @@ class LedgerBook:
         for entry, amounts in standing.items():
             if self._dropped.get(entry, seen - 1.0) < seen:
                 self._put(entry, amounts, self._entries[entry][1] if entry in self._entries else seen)
-        self._dropped = {entry: at for entry, at in self._dropped.items() if at > seen - FORGOTTEN_S}
+        self._forget(seen - FORGOTTEN_S)
 
     def read(self) -> Ledger:
         """As Ledgers.read."""
@@ -51,6 +59,12 @@ class LedgerBook:
     def made_since(self, when: float) -> dict[str, Amounts]:
         """The entries made or changed since then."""
         return {entry: amounts for entry, (amounts, made) in self._entries.items() if made >= when}
+
+    def _forget(self, before: float) -> None:
+        """Removals of before then; they stand in their order."""
+        old = [*takewhile(lambda entry: self._dropped[entry] <= before, self._dropped)]
+        for entry in old:
+            del self._dropped[entry]
 
     def _put(self, entry: str, amounts: Amounts, made: float) -> None:
         self._remove(entry)

@@ -67,10 +67,14 @@ class MemoryLeases:
         return held if held and held.until > self._clock() else None
 
 
+_SWEPT = 1024
+
+
 @dataclass(slots=True)
 class _Bucket:
     tokens: float
     at: float
+    full_at: float = 0.0
 
 
 class MemoryRates:
@@ -79,6 +83,10 @@ class MemoryRates:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._buckets: dict[str, _Bucket] = {}
+        self._sweep_beyond = _SWEPT
+
+    def __len__(self) -> int:
+        return len(self._buckets)
 
     async def take(self, bucket: str, *, count: float, per_s: float, burst: float) -> float:
         """As Rates."""
@@ -86,10 +94,17 @@ class MemoryRates:
         found = self._buckets.setdefault(bucket, _Bucket(burst, now))
         found.tokens = min(burst, found.tokens + (now - found.at) * per_s)
         found.at = now
-        if found.tokens >= count:
-            found.tokens -= count
-            return 0.0
-        return (count - found.tokens) / per_s
+        wait = (count - found.tokens) / per_s if found.tokens < count else 0.0
+        found.tokens -= 0.0 if wait else count
+        found.full_at = now + (burst - found.tokens) / per_s
+        if len(self._buckets) > self._sweep_beyond:
+            self._sweep(now)
+        return wait
+
+    def _sweep(self, now: float) -> None:
+        """A bucket that is full again is as good as none."""
+        self._buckets = {name: one for name, one in self._buckets.items() if one.full_at > now}
+        self._sweep_beyond = max(_SWEPT, 2 * len(self._buckets))
 
 
 class MemoryLedgers:
@@ -149,6 +164,8 @@ class MemoryTopics:
                 yield await queue.get()
         finally:
             listeners.discard(queue)
+            if not listeners and self._listeners.get(topic) is listeners:
+                del self._listeners[topic]
 
 
 class MemoryTables:

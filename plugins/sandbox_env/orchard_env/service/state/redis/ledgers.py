@@ -61,6 +61,7 @@ _DROP = (
     + """
 remove(ARGV[1])
 redis.call('ZADD', dropped, now, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', dropped, '-inf', now - tonumber(ARGV[2]))
 redis.call('PEXPIRE', dropped, ARGV[2])
 return 1
 """
