@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import secrets
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import uvicorn
@@ -16,6 +18,7 @@ from starlette.types import ASGIApp
 
 from orchard_env.service.bounded_socket import BoundedSocket
 from orchard_env.service.exchange import ExchangeProtocol
+from orchard_env.service.problems import refused
 from orchard_env.service.room import Room, connections_max
 
 HEAD_S = 20.0
@@ -26,6 +29,8 @@ IDLE_S = 75.0
 """A connection that carries nothing for so many seconds is closed."""
 STALL_S = 120.0
 """A client that takes nothing of its answer for so many seconds is cut off."""
+LINGER_S = 2.0
+"""How long what a client still sends is dropped, so that it hears why it was refused."""
 
 
 class Connection(ExchangeProtocol):
@@ -37,6 +42,7 @@ class Connection(ExchangeProtocol):
     _stalled: asyncio.TimerHandle | None = None
     _head = 0
     _in_head = True
+    _over = False
 
     def __init__(self, *args: Any, room: Room, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -50,11 +56,13 @@ class Connection(ExchangeProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes came."""
+        if self._over:
+            return
         if self._in_head:
             self._head += len(data)
             self._arm()
         super().data_received(data)
-        if self._in_head and self._head > HEAD_MAX:
+        if self._in_head and self._head > HEAD_MAX and not self._over:
             self._refuse()
 
     def on_message_begin(self) -> None:
@@ -116,8 +124,25 @@ class Connection(ExchangeProtocol):
 
     def _refuse(self) -> None:
         if not self.transport.is_closing():
-            self.transport.write(b"HTTP/1.1 431 Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            self._say(431, f"the line and the headers of a request have at most {HEAD_MAX} bytes")
+
+    def send_400_response(self, msg: str) -> None:
+        """What came is no request, as far as it can be read: too long an address is none either."""
+        self._say(400, "what was sent is no HTTP request, or one whose address is too long")
+
+    def _say(self, status: int, message: str) -> None:
+        """The last answer on this connection."""
+        answer = refused(status, message, secrets.token_hex(8))
+        head = b"".join(b"%s: %s\r\n" % pair for pair in answer.raw_headers)
+        line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
+        self.transport.write(b"%s%sconnection: close\r\n\r\n%s" % (line, head, answer.body))
+        if not self.transport.can_write_eof():  # TLS
             self.transport.close()
+            return
+        # To close with something unread resets the connection, and the client never sees the answer.
+        self.transport.write_eof()
+        self._over = True
+        self.loop.call_later(LINGER_S, self.transport.close)
 
 
 class Server(uvicorn.Server):

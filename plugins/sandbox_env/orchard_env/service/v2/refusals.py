@@ -22,6 +22,7 @@ _WORDS = {
     422: "The request is not what this document says, or cannot be had",
     429: "A quota, or the tenant's rate, is used up",
     502: "The sandbox did not come up",
+    431: "Line and headers of the request are too large; the connection closes",
     503: "No room now, or the sandbox cannot be reached; see Retry-After",
 }
 
@@ -29,4 +30,3 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": f"{text}."} for status, text in _WORDS.items()
 }
 """For `responses=` of every route."""
-REFUSALS[431] = {"description": "Line and headers of the request are too large; the connection closes."}
