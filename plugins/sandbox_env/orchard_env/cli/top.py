@@ -73,10 +73,19 @@ def _key(path: Path) -> str:
 
 
 async def _fetch(http: ServiceHttp, *, repeat: bool) -> Overview:
+    from pydantic import ValidationError
+
+    from orchard_core import SandboxError
     from orchard_env.types.overview import Overview
 
     told = await http.json("GET", "/v2/overview", params={"sandboxes": _FETCHED}, repeat=repeat)
-    return Overview.model_validate(told)
+    try:
+        return Overview.model_validate(told)
+    except ValidationError as error:
+        raise SandboxError(
+            f"what {http.address.url}/v2/overview tells is no overview: {error.error_count()} fields differ",
+            hint="see that an orchard service runs there, of the same version as this command",
+        ) from error
 
 
 async def _once(address: ServiceAddress, *, as_json: bool) -> None:

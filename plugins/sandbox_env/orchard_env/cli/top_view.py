@@ -74,9 +74,10 @@ def drawing(view: Overview, since: Since, url: str, *, width: int, height: int, 
     tenants = view.tenants[: max(2, min(len(view.tenants), room // 2))]
     boxes = view.sandboxes[: max(1, room - len(tenants))]
     above = (text for text in head if text.plain)
-    between = (text for text in tail if text.plain)
+    between = [text for text in tail if text.plain]
+    apart = [*between, Text()] if between else []
     table = _tenants(tenants, view, since, width)
-    return Group(*above, Text(), table, Text(), *between, Text(), _sandboxes(boxes, width))
+    return Group(*above, Text(), table, Text(), *apart, _sandboxes(boxes, width))
 
 
 def _title(view: Overview, url: str) -> Text:

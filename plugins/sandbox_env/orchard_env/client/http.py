@@ -135,7 +135,7 @@ class ServiceHttp:
                 yield answer
         except (aiohttp.ClientError, OSError) as error:
             raise SandboxConnectionLost(
-                f"{where} failed: {error!r}",
+                f"{where} failed: {str(error) or type(error).__name__}",
                 hint="see that the service runs there, and that SANDBOX_BASE_URL is right",
             ) from error
 

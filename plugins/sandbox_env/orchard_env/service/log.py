@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 import time
@@ -43,13 +44,24 @@ class JsonLines(logging.Formatter):
             line |= fields
         if record.exc_info and record.exc_info[1] is not None:
             line["trace"] = "".join(traceback.format_exception(record.exc_info[1]))
-        return orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        try:
+            return orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        except TypeError:  # half a surrogate pair, or a number that is too large: no reason to lose the line
+            return json.dumps({name: _plain(value) for name, value in line.items()})
+
+
+def _plain(value: object) -> str | int | None:
+    return value if isinstance(value, str | int | None) else str(value)
 
 
 def log_to_stderr(level: str = "info") -> None:
-    """For the command: nothing else in this package touches logging."""
+    """For the command: nothing else in this package touches logging. What other libraries have to say, from
+    warnings on, goes the same way, so that every line is JSON and none holds a secret."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Redacting(JsonLines()))
+    logging.root.handlers[:] = [handler]
+    logging.root.setLevel(logging.WARNING)
+    logging.captureWarnings(True)
     for name in ("orchard", "orchard_env", "opentelemetry"):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]

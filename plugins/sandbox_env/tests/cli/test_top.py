@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -11,10 +12,14 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 from orchard_env.cli.app import app
 from orchard_env.cli.top_figures import Since, age, dollars
@@ -24,10 +29,13 @@ from rich.cells import cell_len
 from rich.console import Console
 from typer.testing import CliRunner
 
+from orchard_core import OrchardError
+
 from ..service.observe.conftest import ADMIN, ALICE, keys, make, served
 from ..service.observe.hostile import overview
 from ..service.running import GENEROUS_S, Running
 
+ORCHARD = [sys.executable, "-m", "orchard_core.cli.main"]
 NOBODY = dict.fromkeys(("SANDBOX_BASE_URL", "SANDBOX_API_KEY", "SANDBOX_CA_FILE"))
 
 
@@ -119,26 +127,118 @@ def test_a_tenants_key_is_refused_in_words(service: Running) -> None:
     assert "scope admin" in str(done.exception)
 
 
+@contextmanager
+def other(answer: bytes) -> Iterator[str]:
+    """The address of something that is no orchard service."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.mark.parametrize("answer", [b"{}", b"[]", b"<html>", b"\xff"])
+def test_something_else_that_answers_there_is_told_from_a_service(answer: bytes) -> None:
+    with other(answer) as url:
+        done = CliRunner().invoke(app, ["top", "--url", url, "--json"], env=NOBODY)
+    assert isinstance(done.exception, OrchardError), done.exception
+    assert "/v2/overview" in done.exception.message
+    assert done.exception.hint
+
+
 @pytest.mark.slow
-def test_it_lives_on_a_terminal_until_ctrl_c_and_gives_it_back(service: Running, key: Path) -> None:
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "orchard_core.cli.main", "env", "top", "--url", service.url]
+@pytest.mark.parametrize("flag", ["--json", "--plain"])
+def test_a_service_that_is_away_is_told_in_words(flag: str) -> None:
+    with other(b"") as url:
+        pass
+    done = subprocess.run(
+        [*ORCHARD, "env", "top", "--url", url, flag], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "Cannot connect to host" in done.stderr
+    assert "hint:" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not done.stdout
+
+
+@contextmanager
+def started(port: int = 0) -> Iterator[tuple[str, int]]:
+    """A service in a process of its own, and its port; SIGTERM ends it."""
     process = subprocess.Popen(
-        [*command, "--key-file", str(key), "--every", "0.2"],
+        [*ORCHARD, "serve", "--provider", "process", "--port", str(port), "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        url = json.loads(process.stdout.readline())["url"]
+        yield url, int(url.rpartition(":")[2])
+        process.terminate()
+        process.wait(GENEROUS_S)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def on_a_terminal(*flags: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """`orchard env top` on a terminal of 100 columns: our end of it, and the process."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*ORCHARD, "env", "top", "--every", "0.2", *flags],
         stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"},
     )  # fmt: skip
     os.close(theirs)
     try:
-        said = _until(ours, b"", b"to-be-seen", times=2)
-        process.send_signal(signal.SIGINT)
-        said = _until(ours, said, b"\x1b[?1049l")
-        assert process.wait(GENEROUS_S) == 0
-        assert b"Traceback" not in said
+        yield ours, process
     finally:
         process.kill()
         process.wait()
         os.close(ours)
+
+
+@pytest.mark.slow
+def test_the_last_state_stays_while_the_service_is_away_and_goes_on_when_it_is_back() -> None:
+    with contextlib.ExitStack() as stack:
+        with started() as (url, port):
+            with httpx.Client(base_url=url, timeout=GENEROUS_S) as client:
+                make(client, sandbox_id="before")
+            terminal, process = stack.enter_context(on_a_terminal("--url", url))
+            _until(terminal, b"", b"before")
+        _until(terminal, b"", b"no answer:")
+        _until(terminal, b"", b"before")
+        with started(port) as (url, _):
+            with httpx.Client(base_url=url, timeout=GENEROUS_S) as client:
+                make(client, sandbox_id="after")
+            _until(terminal, b"", b"after")
+            process.send_signal(signal.SIGINT)
+            said = _until(terminal, b"", b"\x1b[?1049l")
+            assert process.wait(GENEROUS_S) == 0
+            assert b"Traceback" not in said
+
+
+@pytest.mark.slow
+def test_it_lives_on_a_terminal_until_ctrl_c_and_gives_it_back(service: Running, key: Path) -> None:
+    with on_a_terminal("--url", service.url, "--key-file", str(key)) as (terminal, process):
+        said = _until(terminal, b"", b"to-be-seen", times=2)
+        process.send_signal(signal.SIGINT)
+        said = _until(terminal, said, b"\x1b[?1049l")
+        assert process.wait(GENEROUS_S) == 0
+        assert b"Traceback" not in said
 
 
 def _until(terminal: int, said: bytes, wanted: bytes, times: int = 1) -> bytes:

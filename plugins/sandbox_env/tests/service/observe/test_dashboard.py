@@ -13,6 +13,7 @@ from orchard_env.service.admission.gate import Gate
 from orchard_env.service.observe.observing import observing
 from orchard_env.service.observe.settings import ObserveSettings
 from orchard_env.service.seams import Making, Work
+from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from orchard_core import CreationStep, SandboxSpec, Unschedulable
@@ -28,8 +29,8 @@ _OF_PROMETHEUS = {"instance", "le"}
 
 
 @pytest.fixture(scope="module")
-def series() -> dict[str, set[str]]:
-    """Every series that a service tells once everything has happened, with its labels."""
+def families() -> list[Metric]:
+    """What a service tells once everything has happened."""
     gate = Gate("making sandboxes", AdmissionLimits().create)
     watch = observing(ObserveSettings(), loads=lambda: {Work.CREATE: gate.load})
     parts(watch)
@@ -43,9 +44,14 @@ def series() -> dict[str, set[str]]:
     metrics.executed("t", "succeeded", 0.1, 0.1, run="r")
     metrics.arrived()
     metrics.answered("/", 200, 0.1)
-    told = metrics.exposition().decode()
+    return [*text_string_to_metric_families(metrics.exposition().decode())]
+
+
+@pytest.fixture(scope="module")
+def series(families: list[Metric]) -> dict[str, set[str]]:
+    """Every series of it, with its labels."""
     found: dict[str, set[str]] = {}
-    for family in text_string_to_metric_families(told):
+    for family in families:
         for sample in family.samples:
             found.setdefault(sample.name, set()).update(sample.labels)
     return found
@@ -88,6 +94,31 @@ def test_the_reference_tells_of_every_metric_and_of_no_other(series: dict[str, s
     ours = {re.sub("_(bucket|sum|count)$", "", name) for name in series if "_process_" not in name}
     told = set(re.findall(r"^\| `(orchard_env_[a-z_]+)`", REFERENCE.read_text(), re.MULTILINE))
     assert told == ours
+
+
+def test_the_reference_tells_each_metrics_kind_and_labels(families: list[Metric]) -> None:
+    told = {
+        name: (kind, set(re.findall("`([a-z]+)`", labels)))
+        for name, kind, labels in re.findall(
+            r"^\| `(orchard_env_[a-z_]+)` \| (\w+) \|([^|]*)\|", REFERENCE.read_text(), re.MULTILINE
+        )
+    }
+    for family in families:
+        if "_process_" not in family.name:
+            name = family.name + ("_total" if family.type == "counter" else "")
+            labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+            assert told[name] == (family.type, labels), name
+
+
+def test_every_panel_has_a_title_and_a_unit_that_fits_its_query() -> None:
+    board = json.loads(DASHBOARD.read_text())
+    for panel in board["panels"]:
+        assert panel["title"]
+        unit = panel["fieldConfig"]["defaults"]["unit"]
+        for target in panel["targets"]:
+            assert ("_seconds_bucket" in target["expr"]) == (unit == "s"), panel["title"]
+            assert ("cost_usd" in target["expr"]) == (unit == "currencyUSD"), panel["title"]
+            assert ("gib" in target["expr"]) == (unit == "gbytes"), panel["title"]
 
 
 def test_the_reference_tells_of_every_setting() -> None:

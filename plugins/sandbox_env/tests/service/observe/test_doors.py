@@ -12,10 +12,15 @@ from orchard_env.service.audit.settings import AuditSettings
 from orchard_env.service.observe.session import COOKIE, StatusSessions
 from orchard_env.service.observe.settings import ObserveSettings
 from orchard_env.service.seams import ALL_SCOPES, Scope, Tenant
+from orchard_env.service.state.memory import MemoryState
+from orchard_env.service.tenancy.books import FileBook
+from orchard_env.service.tenancy.issuing import create_key, revoke_key
+from orchard_env.service.tenancy.key_file import FileKeys
+from orchard_env.service.tenancy.keyed import KeyedTenancy
 from orchard_env.types.overview import Overview
 
 from ..running import GENEROUS_S, KnownKeys, Running
-from .conftest import ADMIN, ALICE, METRICS, keys, served
+from .conftest import ADMIN, ALICE, METRICS, keys, make, served
 
 
 def door(service: Running, path: str, **headers: str) -> int:
@@ -29,6 +34,36 @@ def test_only_an_administrators_key_opens(keyed_service: Running, path: str) -> 
     assert door(keyed_service, path, **{"X-API-Key": "wrong"}) == 403
     assert door(keyed_service, path, **{"X-API-Key": ALICE}) == 403
     assert door(keyed_service, path, **{"X-API-Key": ADMIN}) == 200
+
+
+def test_whoever_is_kept_out_learns_nothing_of_what_others_have(keyed_service: Running) -> None:
+    with keyed_service.client(key=ADMIN) as admin:
+        name = make(admin)
+        assert name in admin.get("/v2/overview").text
+    for path in ("/metrics", "/status", "/v2/overview?sandboxes=1000", "/v2/sandboxes"):
+        for headers in ({}, {"X-API-Key": ALICE}):
+            told = httpx.get(keyed_service.url + path, headers=headers, timeout=GENEROUS_S).text
+            assert name not in told
+            assert "orchard_env_" not in told
+            assert '"ops"' not in told
+
+
+async def test_a_real_key_opens_and_its_end_closes_the_browsers_session_as_well(tmp_path: Path) -> None:
+    book = FileBook(tmp_path / "keys.json")
+    boss = await create_key(book, "ops", scopes=(*ALL_SCOPES, Scope.ADMIN))
+    alice = await create_key(book, "alice")
+    tenancy = KeyedTenancy(FileKeys(tmp_path / "keys.json"), MemoryState())
+    with served(tenancy=tenancy) as service:
+        for key, status in ((boss, 200), (alice, 403)):
+            for path in ("/metrics", "/status", "/v2/overview"):
+                assert door(service, path, **{"X-API-Key": key.text}) == status
+        answer = entered(service, boss.text)
+        cookie = answer.headers["set-cookie"].partition(";")[0]
+        assert boss.text not in cookie
+        assert door(service, "/status", Cookie=cookie) == 200
+        await revoke_key(book, boss.record.id)
+        assert door(service, "/status", Cookie=cookie) == 401
+        assert door(service, "/metrics", **{"X-API-Key": boss.text}) == 403
 
 
 def test_prometheus_sends_an_administrators_key_as_it_can(keyed_service: Running) -> None:

@@ -6,13 +6,17 @@ import asyncio
 import base64
 import hashlib
 import re
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from orchard_env.service.observe.page import locked_page, span, status_page, usd
+from starlette.responses import Response
 
 from ..running import GENEROUS_S, Running
 from .conftest import ADMIN, keys, make, served
@@ -71,6 +75,64 @@ async def test_a_browser_is_let_in_by_the_form_and_shows_the_page_at_every_width
             complaints = [text for text in tab.complaints if "favicon" not in text and "401" not in text]
             assert not complaints
             assert all(url.startswith((service.url, "about:")) for url in tab.requests)
+
+
+@contextmanager
+def shown(page: Response) -> Iterator[str]:
+    """Its address, for as long as it is served: the very bytes and headers."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/status" else 404)
+            for name, value in page.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(bytes(page.body))
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/status"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+SLIPPED_IN = """new Promise(told => {
+    const stopped = [];
+    document.addEventListener('securitypolicyviolation', event => {
+        stopped.push(event.effectiveDirective);
+        if (['script-src-attr', 'img-src', 'style-src-elem'].every(one => stopped.includes(one)))
+            told(window.pwned === undefined);
+    });
+    document.body.insertAdjacentHTML('beforeend',
+        '<img src="/x" onerror="window.pwned = 1"><style>body { display: none }</style>');
+})"""
+"""Whether nothing of what gets past the escaping would run."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason=browser.HOW_TO)
+async def test_in_a_browser_hostile_words_are_text_and_what_slipped_through_would_not_run(
+    tmp_path: Path,
+) -> None:
+    assert CHROMIUM is not None
+    with shown(status_page(overview(), leaves=True)) as url:
+        async with browser.open_tab(CHROMIUM, tmp_path / "profile") as tab:
+            for width, scheme in ((1200, "dark"), (400, "light")):
+                await tab.look(width, scheme)
+                await tab.open(url)
+                assert await tab.ask("document.querySelector('script, img, iframe, a, [onerror]')") is None
+                assert "<script>alert(1)</script>" in await tab.ask("document.body.innerText")
+                assert await tab.ask("document.documentElement.scrollWidth <= innerWidth")
+            assert not [text for text in tab.complaints if "favicon" not in text]
+            assert not [one for one in tab.requests if one != url and not one.endswith("/favicon.ico")]
+            assert await tab.ask(SLIPPED_IN)
 
 
 async def _enter(tab: Any) -> None:
