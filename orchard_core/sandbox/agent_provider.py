@@ -319,3 +319,6 @@ class _Kept:
     def on_fall(self, told: Callable[[SandboxGone], None]) -> None:
         if isinstance(self._place, WatchedPlace):
             self._place.on_fall(told)
+
+    def fallen(self) -> SandboxGone | None:
+        return self._place.fallen() if isinstance(self._place, WatchedPlace) else None

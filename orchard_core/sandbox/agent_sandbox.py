@@ -62,6 +62,9 @@ class WatchedPlace(TellingPlace, Protocol):
     def on_fall(self, told: Callable[[SandboxGone], None]) -> None:
         """Have `told` called, in this loop, when who watches over it says that it is dead."""
 
+    def fallen(self) -> SandboxGone | None:
+        """What `ended` says, as an error of its class."""
+
 
 @runtime_checkable
 class ProlongingPlace(Place, Protocol):
@@ -141,6 +144,16 @@ class AgentSandbox:
         """Why it is of no use any more, as far as is known without asking its agent; None while it is, also
         while its processes are reset."""
         return self._gone or (None if self._resetting else self._place.ended())
+
+    @property
+    def fault(self) -> SandboxGone | None:
+        """The same as the error that its calls raise, and so of the class that tells the reason."""
+        if self._gone is None and not self._resetting:
+            fallen = self._place.fallen() if isinstance(self._place, WatchedPlace) else None
+            if self._verdict is not None or fallen is not None:
+                return self._verdict or fallen
+        ended = self.ended
+        return None if ended is None else SandboxGone(ended)
 
     @contextlib.asynccontextmanager
     async def _call(self, *, cut: bool = True) -> AsyncIterator[AgentClient]:

@@ -292,6 +292,13 @@ class PodPlace:
             return SandboxGone(f"sandbox {self._id} is gone: its pod was deleted")
         return self._session.waiter.failure(pod)
 
+    def fallen(self) -> SandboxGone | None:
+        """See WatchedPlace."""
+        error = self._known_failure()
+        if error is None or isinstance(error, SandboxGone):
+            return error
+        return SandboxGone(error.message, hint=error.hint)
+
     async def verdict(self) -> SandboxGone | None:
         """See TellingPlace. The agent is asked as well: a lost connection alone proves nothing."""
         client = AgentClient(self._endpoint())

@@ -78,9 +78,9 @@ class Entry:
     def fault(self) -> OrchardError | None:
         """Why it failed or ended; None while it is well."""
         if self._fault is None and isinstance(self._sandbox, AgentSandbox):
-            ended = self._sandbox.ended
-            if ended is not None:
-                self.fail(SandboxGone(ended))
+            fault = self._sandbox.fault
+            if fault is not None:
+                self.fail(fault)
         return self._fault
 
     @property

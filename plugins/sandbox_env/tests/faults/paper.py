@@ -12,14 +12,14 @@ import socket
 import subprocess
 import threading
 from base64 import b64decode
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 from orchard_env.kubernetes.tokens import derive_token
-from orchard_env.testing.cluster import FakeCluster, Settings
+from orchard_env.testing.cluster import FakeCluster, Fault, Settings
 from orchard_env.testing.cluster.store import Change
 
 from orchard_core import agent_binary
@@ -34,11 +34,11 @@ _T = TypeVar("_T")
 class Paper:
     """Everything of it lives in a thread of its own; its methods are for other threads."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Settings = QUICK) -> None:
         self.folder = folder
         self.kubeconfig = folder / "kubeconfig"
         self.loop = asyncio.new_event_loop()
-        self.cluster = FakeCluster(QUICK)
+        self.cluster = FakeCluster(settings)
         self.server_gate = Gate(self._dial_server)
         self.agents: dict[str, Agent] = {}
         self.agent_port = _free_port()
@@ -112,9 +112,39 @@ class Paper:
         """Names of the sandboxes whose agents run."""
         return {name for name, agent in list(self.agents.items()) if agent.process.poll() is None}
 
-    def kill_agent(self, sandbox: str) -> None:
-        """kill -9; the kubelet tells of it."""
-        self.agents[sandbox].kill()
+    def kill_agent(
+        self, sandbox: str, reason: str = "Error", status: Mapping[str, object] | None = None
+    ) -> None:
+        """kill -9; the kubelet tells of it, by that reason and with what else it says of the pod."""
+        agent = self.agents[sandbox]
+        agent.reason, agent.last_words = reason, status or {}
+        agent.kill()
+
+    def says(self, sandbox: str, **status: object) -> None:
+        """The cluster tells that of a pod from now on."""
+
+        async def put() -> None:
+            store, key = self.cluster.server.store, ("default", sandbox)
+            pod = store.all("pods")[key]
+            store.put("pods", key, {**pod, "status": {**pod["status"], **status}})
+
+        self.do(put())
+
+    def misleads(self, sandbox: str, to: str) -> None:
+        """The address of a pod belongs to another one's agent from now on."""
+
+        async def lead() -> None:
+            self.agents[sandbox].led_to(self.agents[to])
+
+        self.do(lead())
+
+    def fails(self, fault: Fault) -> None:
+        """The API server does, as often as the fault says."""
+
+        async def add() -> None:
+            self.cluster.server.faults.append(fault)
+
+        self.do(add())
 
     def tell_end(self, agent: Agent) -> None:
         """What a kubelet says when the one container of a pod has ended. In this thread."""
@@ -123,11 +153,17 @@ class Paper:
         if pod is None or pod["metadata"]["uid"] != agent.uid:
             return
         code = agent.process.wait()
-        ended = {"exitCode": code if code >= 0 else 128 - code, "reason": "Error" if code else "Completed"}
+        reason = agent.reason if code else "Completed"
+        ended = {"exitCode": code if code >= 0 else 128 - code, "reason": reason}
         told = {**pod["status"]["containerStatuses"][0], "ready": False, "state": {"terminated": ended}}
         phase = "Failed" if code else "Succeeded"
         store.put(
-            "pods", key, {**pod, "status": {**pod["status"], "phase": phase, "containerStatuses": [told]}}
+            "pods",
+            key,
+            {
+                **pod,
+                "status": {**pod["status"], "phase": phase, "containerStatuses": [told], **agent.last_words},
+            },
         )
 
     async def _dial_server(self) -> Streams:
@@ -169,6 +205,10 @@ class Agent:
     """One pod's."""
 
     process: subprocess.Popen[bytes]
+    reason = "Error"
+    """Why it ended, in the kubelet's word."""
+    last_words: Mapping[str, object] = {}
+    """What is told of its pod then."""
 
     def __init__(self, paper: Paper, pod: dict[str, Any]) -> None:
         self._paper = paper
@@ -206,6 +246,11 @@ class Agent:
         os.close(self._pidfd)
         await self.gate.close()
 
+    def led_to(self, other: Agent) -> None:
+        """Whoever connects to it from now on meets the other."""
+        self._socket = other._socket
+        self.gate.break_all()
+
     def kill(self) -> None:
         """kill -9."""
         with contextlib.suppress(ProcessLookupError):
@@ -222,9 +267,9 @@ def _free_port() -> int:
 
 
 @contextmanager
-def paper_cluster(folder: Path) -> Iterator[Paper]:
+def paper_cluster(folder: Path, settings: Settings = QUICK) -> Iterator[Paper]:
     """One that stands until it is left."""
-    paper = Paper(folder)
+    paper = Paper(folder, settings)
     thread = threading.Thread(target=paper.loop.run_forever, daemon=True)
     thread.start()
     try:
