@@ -92,7 +92,7 @@ def error_tree() -> str:
 def _subclasses(kind: type[errors.OrchardError]) -> Iterator[type[errors.OrchardError]]:
     yield kind
     for below in kind.__subclasses__():
-        if below.__module__ == errors.__name__:
+        if getattr(errors, below.__name__, None) is below:
             yield from _subclasses(below)
 
 

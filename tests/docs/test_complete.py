@@ -54,7 +54,7 @@ def test_every_error_is_documented_and_public() -> None:
     kinds = [
         name
         for name, kind in inspect.getmembers(errors, inspect.isclass)
-        if kind.__module__ == errors.__name__
+        if issubclass(kind, errors.OrchardError)
     ]
     assert [name for name in kinds if f"`{name}`" not in text] == []
     assert [name for name in kinds if getattr(orchard_core, name) is not getattr(errors, name)] == []
