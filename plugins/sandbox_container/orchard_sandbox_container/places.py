@@ -9,6 +9,7 @@ from typing import Any
 
 from orchard_core import (
     Capabilities,
+    CreationStep,
     SandboxCreateFailed,
     SandboxError,
     SandboxExists,
@@ -17,6 +18,7 @@ from orchard_core import (
     Snapshot,
     SpecRefused,
     StandingSandbox,
+    note_step,
     unbroken,
 )
 from orchard_sandbox_container.body import check, create_body
@@ -62,18 +64,23 @@ class ContainerPlaces:
         """See Places. The first one is made when what dead drivers left has been removed."""
         check(spec, self._able)
         await self._reaped()
-        image = await self._images.get(spec.image)
+        image = await self._image(spec)
         try:
             return await self._create(sandbox_id, spec, image, spec.user or image.user)
         except EngineRefused as error:
             if error.status != 404:
                 raise _not_created(sandbox_id, error) from error
         self._images.forget(spec.image)
-        image = await self._images.get(spec.image)
+        image = await self._image(spec)
         try:
             return await self._create(sandbox_id, spec, image, spec.user or image.user)
         except EngineRefused as error:
             raise _not_created(sandbox_id, error) from error
+
+    async def _image(self, spec: SandboxSpec) -> EngineImage:
+        image = await self._images.get(spec.image)
+        note_step(CreationStep.PULLED)
+        return image
 
     async def restore(self, sandbox_id: str, spec: SandboxSpec, snapshot: Snapshot) -> Container:
         """See SavingPlaces."""

@@ -20,6 +20,7 @@ from orchard_core import (
     SandboxSpec,
     SandboxUnavailable,
     SandboxUnsupported,
+    creation_steps,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +45,13 @@ async def test_commands_run_as_the_images_own_user(provider: ContainerProvider) 
         assert (await sandbox.exec("cat /root/secret || touch /etc/x")).exit_code != 0
         await sandbox.write("/workspace/theirs", b"x")
         assert (await sandbox.exec(["stat", "-c", "%u:%a", "theirs"])).stdout_text == "1000:644\n"
+
+
+async def test_whoever_measures_is_told_when_the_image_was_there(provider: ContainerProvider) -> None:
+    with creation_steps() as steps:
+        await (await provider.create(spec("oci:dev"))).close()
+    assert list(steps) == ["pulled", "placed", "answered", "furnished"]
+    assert list(steps.values()) == sorted(steps.values())
 
 
 async def test_the_spec_names_another_user(provider: ContainerProvider) -> None:
