@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -294,20 +293,23 @@ def test_fault_20_anothers_sandbox_and_its_jobs_are_answered_word_for_word_as_wh
         told = [_told(scene, method, path, body, each) for each in (UNKNOWN, box)]
         assert told[0] == told[1], path
         assert told[0][0] == 404, path
+        assert told[0][3] > 0, "a name that is not known here is asked of the cluster"
     assert scene.on(contract).run(box, "echo mine").stdout == b"mine\n"
 
 
-def _told(scene: Scene, method: str, path: str, body: object, box: str) -> tuple[int, Any, Any, Counter[str]]:
-    """Status, body and headers without what names this request, and what was asked of the cluster for it."""
+def _told(scene: Scene, method: str, path: str, body: object, box: str) -> tuple[int, Any, Any, int]:
+    """Status, body and headers without what names this request, and how often the cluster was asked of pods
+    for it: at least, as the service asks for its own ends as well."""
     counts = scene.paper.cluster.server.counts
-    before = counts.copy()
-    answer = scene.client("theirs").request(method, path.format(box=box), json=body)
-    asked = counts - before
+    looked = []
+    for _ in range(3):
+        before = counts["GET pods"]
+        answer = scene.client("theirs").request(method, path.format(box=box), json=body)
+        looked.append(counts["GET pods"] - before)
     said = json.loads(answer.text.replace(box, "ID"))
     request = said.pop("request_id")
     headers = {name: value.replace(request, "") for name, value in answer.headers.items()}
-    looked = Counter({verb: number for verb, number in asked.items() if verb.startswith("GET pods")})
-    return answer.status_code, said, headers, looked
+    return answer.status_code, said, headers, min(looked)
 
 
 def test_fault_20_a_chosen_id_that_exists_hands_nothing_over(scene: Scene, contract: str, box: str) -> None:
