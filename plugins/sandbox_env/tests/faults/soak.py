@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import signal
 import statistics
@@ -183,11 +184,12 @@ async def _rounds(
     chance: random.Random,
 ) -> None:
     began = time.monotonic()
+    own = os.urandom(4).hex()  # agents are killed by their sandbox's name: another soak has other names
     async with Traffic(url, keys, told.counts) as traffic:
         while time.monotonic() - began < minutes * 60:
             number = len(told.rests)
             living = [
-                Life(traffic, TENANTS[n % len(TENANTS)], f"r{number}-{n}", chance.getrandbits(32))
+                Life(traffic, TENANTS[n % len(TENANTS)], f"{own}-{number}-{n}", chance.getrandbits(32))
                 for n in range(lives)
             ]
             for came in await asyncio.gather(*(life.live() for life in living), return_exceptions=True):

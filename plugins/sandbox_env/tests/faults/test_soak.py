@@ -9,7 +9,7 @@ import pytest
 from ..service.conftest import isolation as isolation
 from .soak import soak, verdict
 
-pytestmark = pytest.mark.nightly
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 
 
 def test_a_service_under_mixed_traffic_and_faults_neither_grows_nor_loses_anything(isolation: None) -> None:
