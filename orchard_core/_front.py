@@ -190,9 +190,6 @@ from orchard_core.sandbox.agent_provider import Places as Places
 from orchard_core.sandbox.agent_provider import SavingPlaces as SavingPlaces
 from orchard_core.sandbox.agent_provider import StandingPlace as StandingPlace
 from orchard_core.sandbox.agent_sandbox import AgentSandbox as AgentSandbox
-from orchard_core.sandbox.agent_sandbox import ProlongingPlace as ProlongingPlace
-from orchard_core.sandbox.agent_sandbox import TellingPlace as TellingPlace
-from orchard_core.sandbox.agent_sandbox import WatchedPlace as WatchedPlace
 from orchard_core.sandbox.contract import AdoptingProvider as AdoptingProvider
 from orchard_core.sandbox.contract import Command as Command
 from orchard_core.sandbox.contract import Process as Process
@@ -201,6 +198,9 @@ from orchard_core.sandbox.contract import SandboxProvider as SandboxProvider
 from orchard_core.sandbox.egress.outlet import Outlet as Outlet
 from orchard_core.sandbox.egress.outlet import needs_outlet as needs_outlet
 from orchard_core.sandbox.egress.outlet import outlet_environment as outlet_environment
+from orchard_core.sandbox.place import ProlongingPlace as ProlongingPlace
+from orchard_core.sandbox.place import TellingPlace as TellingPlace
+from orchard_core.sandbox.place import WatchedPlace as WatchedPlace
 from orchard_core.sandbox.steps import CreationStep as CreationStep
 from orchard_core.sandbox.steps import creation_steps as creation_steps
 from orchard_core.sandbox.steps import note_step as note_step

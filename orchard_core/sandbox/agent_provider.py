@@ -12,18 +12,13 @@ from typing import Protocol, runtime_checkable
 
 from orchard_core.errors import ConfigError, SandboxGone, SandboxUnsupported
 from orchard_core.sandbox.agent import AgentClient
-from orchard_core.sandbox.agent_sandbox import (
-    AgentSandbox,
-    Copies,
-    Place,
-    ProlongingPlace,
-    TellingPlace,
-    WatchedPlace,
-)
+from orchard_core.sandbox.agent_sandbox import AgentSandbox
+from orchard_core.sandbox.closing import each_closed
 from orchard_core.sandbox.contract import Sandbox
 from orchard_core.sandbox.forking import check_count, make_all
 from orchard_core.sandbox.furnish import check_spec, furnish, name_for
 from orchard_core.sandbox.lifetime import watch_lifetime
+from orchard_core.sandbox.place import Copies, Place, ProlongingPlace, TellingPlace, WatchedPlace
 from orchard_core.sandbox.steps import CreationStep, note_step
 from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.types.sandbox import Capabilities, SandboxSpec, Snapshot, StandingSandbox
@@ -210,7 +205,7 @@ class AgentProvider:
 
     async def close(self) -> None:
         """See SandboxProvider."""
-        await asyncio.gather(*(sandbox.close() for sandbox in list(self._sandboxes.values())))
+        await each_closed(self._sandboxes.values(), AgentSandbox.close)
         await self._places.close()
 
 
@@ -252,7 +247,7 @@ class AdoptingAgentProvider(AgentProvider):
         """See AdoptingProvider."""
         for watcher in self._watchers.values():
             watcher.cancel()
-        await asyncio.gather(*(sandbox.release() for sandbox in self._sandboxes.values()))
+        await each_closed(self._sandboxes.values(), AgentSandbox.release)
         self._sandboxes.clear()
         self._watchers.clear()
         self._names.clear()

@@ -36,7 +36,7 @@ _HOST_NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts")
 
 
 class LocalBox:
-    """Implements orchard_core.sandbox.agent_sandbox.Place."""
+    """Implements orchard_core.sandbox.place.Place."""
 
     def __init__(
         self,

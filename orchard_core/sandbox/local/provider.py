@@ -172,7 +172,7 @@ class LocalProvider:
 
 
 class _Copies:
-    """Honours `orchard_core.sandbox.agent_sandbox.Copies` for one sandbox."""
+    """Honours `orchard_core.sandbox.place.Copies` for one sandbox."""
 
     def __init__(self, provider: LocalProvider, box: LocalBox, spec: SandboxSpec) -> None:
         self._provider = provider
