@@ -12,6 +12,7 @@ import stat
 from pathlib import Path
 
 from orchard_core.sandbox.local.account import ROOT
+from orchard_core.sandbox.local.command import AGENT_INSIDE
 
 _ETC = (
     "alternatives", "bash.bashrc", "bash_completion.d", "ca-certificates", "ca-certificates.conf",
@@ -29,6 +30,7 @@ _FILES = {
     "services: files\nprotocols: files\n",
     "etc/passwd": ROOT.passwd,
     "etc/group": ROOT.group,
+    AGENT_INSIDE.lstrip("/"): "",
 }
 _DIRECTORIES = {
     "dev": 0o755, "etc": 0o755, "home": 0o755, "mnt": 0o755, "opt": 0o755, "proc": 0o755, "root": 0o700,

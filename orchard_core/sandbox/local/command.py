@@ -6,6 +6,7 @@ import os
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from orchard_core.errors import SandboxUnsupported
@@ -138,15 +139,16 @@ def _agent_command(plan: Plan, fds: Descriptors) -> list[str]:
     ]  # fmt: skip
 
 
-def _proc_masks() -> list[str]:
+@cache
+def _proc_masks() -> tuple[str, ...]:
     """Host root's user id passes the checks of /proc/sys even without capabilities, so it is shown read-only;
-    what tells about the host as a whole is covered."""
+    what tells about the host as a whole is covered. A kernel that runs neither gains nor loses such files."""
     masks = ["--ro-bind", "/proc/sys", "/proc/sys"]
     if os.geteuid() == 0:
         for name in _MASKED:
             if Path("/proc", name).is_file():
                 masks += ["--ro-bind", "/dev/null", f"/proc/{name}"]
-    return masks
+    return tuple(masks)
 
 
 def check_mounts(mounts: tuple[Mount, ...]) -> None:

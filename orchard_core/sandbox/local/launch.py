@@ -105,8 +105,7 @@ def _spawn(
     stack: contextlib.ExitStack, bwrap: Path, plan: Plan, fds: Descriptors, log_path: Path
 ) -> subprocess.Popen[bytes]:
     options, command = arguments(plan, fds)
-    text = b"".join(os.fsencode(option) + b"\0" for option in options)
-    options_fd = _memory_file(stack, text)
+    options_fd = _memory_file(stack, os.fsencode("\0".join(options)) + b"\0")
     with log_path.open("wb") as log:
         return subprocess.Popen(
             [bwrap, "--args", str(options_fd), "--", *command],

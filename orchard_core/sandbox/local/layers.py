@@ -15,7 +15,9 @@ from orchard_core.sandbox.local.command import Layer
 from orchard_core.sandbox.local.veil import Veils
 from orchard_core.types.sandbox import FileInput, ImageRef
 
-_ALWAYS = {"proc": 0o755, "dev": 0o755, "tmp": 0o1777, "workspace": 0o755}
+_WORKSPACE = {"workspace": 0o755}
+"""Nearly every sandbox writes there: its own from the start is cheaper than a copy on the first write."""
+_ALWAYS = {"proc": 0o755, "dev": 0o755, "tmp": 0o1777, **_WORKSPACE}
 """Mount points and places that every image needs; those of the image itself are merged with them."""
 
 
@@ -128,15 +130,19 @@ def _overlay(box: Path, name: str, target: str, lower: Path) -> Layer:
 
 
 def _prepare(root: Layer, image: ImageRef, account: Account) -> None:
-    """Directories that must be there, and be the sandbox user's own, whatever the image's root allows."""
+    """Directories that must be there, and be the sandbox user's own, whatever the image's root allows. Our
+    own root has them, and they are the driver's: each that is not made here again spares the disk an inode."""
     assert root.upper is not None
-    for name, mode in _ALWAYS.items():
+    ours = image.kind == "host"
+    for name, mode in (_WORKSPACE if ours else _ALWAYS).items():
         _directory(root.upper / name, mode)
+    if ours and account == ROOT:
+        return
     home = posixpath.normpath(account.home).lstrip("/")
     if home and ".." not in home.split("/"):
         (root.upper / home).parent.mkdir(parents=True, exist_ok=True)
         _directory(root.upper / home, 0o700)
-    if image.kind == "host" and account != ROOT:
+    if ours:
         _directory(root.upper / "etc", 0o755)
         (root.upper / "etc/passwd").write_text(account.passwd)
         (root.upper / "etc/group").write_text(account.group)
