@@ -21,7 +21,8 @@ const (
 type Baseline struct{ file *os.File }
 
 // openBaseline takes the one that an earlier agent of the same sandbox has left, else makes it.
-func openBaseline(path string, land *Territory) (*Baseline, error) {
+func openBaseline(config *Config) (*Baseline, error) {
+	path := config.Baseline
 	if path == "" {
 		return nil, nil
 	}
@@ -32,7 +33,7 @@ func openBaseline(path string, land *Territory) (*Baseline, error) {
 		}
 		_ = file.Close()
 	}
-	if err := writeBaseline(path, land); err != nil {
+	if err := writeBaseline(path, newTerritory(config, nil)); err != nil {
 		return nil, fmt.Errorf("cannot write the baseline: %w", err)
 	}
 	file, err := os.Open(path)

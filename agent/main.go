@@ -24,7 +24,6 @@ const (
 	shutdownPatience  = 3 * time.Second
 	goroutinesAtOnce  = 2
 	garbagePercentage = 50
-	signalMax         = 64
 )
 
 func main() {
@@ -76,7 +75,7 @@ func serve(config *Config) error {
 	}
 	server.renew = func(next renewal) { renewed <- next }
 	clear(config.token)
-	baseline, err := openBaseline(config.Baseline, newTerritory(config, nil))
+	baseline, err := openBaseline(config)
 	if err != nil {
 		return err
 	}
@@ -104,24 +103,23 @@ func serve(config *Config) error {
 	return endAll(httpServer, runs)
 }
 
-// watchSignals takes every signal that would end the agent, for a command may send any to it. Notify, unlike Ignore, is
-// not inherited by commands.
+// fatalSignals are those at which the Go runtime, or the kernel by default, would end or stop the agent. All others it
+// takes and drops by itself.
+var fatalSignals = []os.Signal{
+	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGABRT, syscall.SIGBUS,
+	syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGPIPE, syscall.SIGSTKFLT, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU,
+	syscall.SIGSYS,
+}
+
+// watchSignals keeps the agent alive whatever signal a command sends to it. Notify, unlike Ignore, is not inherited by
+// commands; for each signal it costs two switches of thread, so that only those are named that need it.
 func watchSignals(config *Config, stop func()) {
-	ended := make(chan os.Signal, 1)
-	if !config.IgnoreTerm {
+	ended, others := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(others, fatalSignals...)
+	if config.IgnoreTerm {
+		signal.Notify(others, syscall.SIGTERM)
+	} else {
 		signal.Notify(ended, syscall.SIGTERM)
-	}
-	others := make(chan os.Signal, 1)
-	for number := syscall.Signal(1); number <= signalMax; number++ {
-		switch number {
-		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPROF: // the reaper's, and the Go runtime's own
-		case syscall.SIGTERM:
-			if config.IgnoreTerm {
-				signal.Notify(others, number)
-			}
-		default:
-			signal.Notify(others, number)
-		}
 	}
 	go func() {
 		for {

@@ -130,8 +130,10 @@ def _overlay(box: Path, name: str, target: str, lower: Path) -> Layer:
 
 
 def _prepare(root: Layer, image: ImageRef, account: Account) -> None:
-    """Directories that must be there, and be the sandbox user's own, whatever the image's root allows. Our
-    own root has them, and they are the driver's: each that is not made here again spares the disk an inode."""
+    """Directories that must be there, and be the sandbox user's own, whatever the image's root allows.
+
+    Our own root has them, and they are the driver's: each that is not made again spares the disk an inode.
+    """
     assert root.upper is not None
     ours = image.kind == "host"
     for name, mode in (_WORKSPACE if ours else _ALWAYS).items():
