@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchard_core.errors import SandboxUnavailable
+from orchard_core.sandbox.local.scatter import scatter_below
 
 STATE_VARIABLE = "ORCHARD_STATE_DIR"
 
@@ -111,6 +112,7 @@ def register_driver(root: Path) -> DriverState:
     path = root / "drivers" / driver
     with registry_lock(root):
         (path / "boxes").mkdir(mode=0o700, parents=True)
+        scatter_below(path / "boxes")
         (path / "snapshots").mkdir(mode=0o700)
         lease = os.open(path / "lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
