@@ -24,6 +24,9 @@ from orchard_core.sandbox.unbroken import unbroken
 from orchard_core.types.sandbox import Capabilities, NetworkMode, SandboxSpec, Snapshot
 
 _SPAWNERS = 8
+_STARTS = 2 * _SPAWNERS
+"""Of a thousand asked for at once, the first stands before the last is begun, and all of them sooner: what is
+begun is still at hand when it goes on."""
 
 
 class LocalProvider:
@@ -41,6 +44,7 @@ class LocalProvider:
         self._host: LocalHost | None = None
         self._shelf: SnapshotShelf | None = None
         self._opening = asyncio.Lock()
+        self._starting = asyncio.Semaphore(_STARTS)
         self._sandboxes: dict[str, AgentSandbox] = {}
         self._names: set[str] = set()
 
@@ -70,7 +74,8 @@ class LocalProvider:
         host = await self._open()
         box = self._box(host, spec, saved, take=take)
         try:
-            client = await box.open()
+            async with self._starting:
+                client = await box.open()
             sandbox = AgentSandbox(
                 sandbox_id=box.id, spec=spec, capabilities=_capabilities(host), place=box, client=client,
                 copies=_Copies(self, box, spec),
