@@ -6,11 +6,15 @@ A block that needs a network, a key or a server says so in its first line, `# ne
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,17 +41,43 @@ def reader_environment(where: Path) -> dict[str, str]:
     }
 
 
-def run_block(block: FencedBlock, where: Path) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def groups() -> Iterator[list[int]]:
+    """Process groups of the blocks; what a page leaves in the background ends with its case."""
+    begun: list[int] = []
+    yield begun
+    for number, grace_s in ((signal.SIGTERM, 10.0), (signal.SIGKILL, 0.0)):
+        for group in begun:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, number)
+        until = time.monotonic() + grace_s
+        while time.monotonic() < until and any(map(stands, begun)):
+            time.sleep(0.1)
+
+
+def stands(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def run_block(block: FencedBlock, where: Path, groups: list[int]) -> tuple[int, str]:
+    """The exit code of a block, and what it said."""
     argv = ["bash", "-euo", "pipefail"] if block.language == "bash" else [sys.executable, "-"]
-    return subprocess.run(
-        argv, input=block.body, cwd=where, env=reader_environment(where), text=True, timeout=300,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+    process = subprocess.Popen(
+        argv, cwd=where, env=reader_environment(where), text=True, start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
+    groups.append(process.pid)
+    said, _ = process.communicate(block.body, timeout=300)
+    return process.returncode, said
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
-def test_the_page_works_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
+def test_the_page_works_from_top_to_bottom(page: Path, tmp_path: Path, groups: list[int]) -> None:
     (tmp_path / ".home").mkdir()
     for block in fenced(page):
         where = f"{page_id(page)}:{block.line}"
@@ -56,8 +86,8 @@ def test_the_page_works_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.body, encoding="utf-8")
         elif block.language in RUNNABLE and not block.needs:
-            done = run_block(block, tmp_path)
-            assert done.returncode == 0, f"{where} exited {done.returncode}:\n{done.stdout}"
+            code, said = run_block(block, tmp_path, groups)
+            assert code == 0, f"{where} exited {code}:\n{said}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
