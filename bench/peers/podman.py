@@ -91,7 +91,9 @@ def make_image(command: list[str], place: Path, env: dict[str, str]) -> None:
 @contextmanager
 def service(command: list[str], socket: Path, env: dict[str, str]) -> Iterator[Path]:
     started = [*command, "system", "service", "--time", "0", f"unix://{socket}"]
-    process = subprocess.Popen(started, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        started, env=env, cwd=socket.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         deadline = time.monotonic() + 30
         while not socket.exists():

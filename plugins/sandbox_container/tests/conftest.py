@@ -89,6 +89,7 @@ class Podman:
         process = subprocess.Popen(
             [*self.command, "system", "service", "--time", "0", self.at(name)],
             env=self.env,
+            cwd=self.place,  # the monitor of a container that runs out of memory leaves a file `oom` there
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
