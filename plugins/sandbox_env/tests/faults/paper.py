@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 from base64 import b64decode
 from collections.abc import Coroutine, Iterator, Mapping
@@ -43,6 +44,8 @@ class Paper:
         self.agents: dict[str, Agent] = {}
         self.agent_port = _free_port()
         """Every cluster's own, because all have the same addresses."""
+        self.sockets = tempfile.TemporaryDirectory(prefix="orchard-paper-")
+        """Of the agents: the path of a socket must be short."""
         self._working: set[asyncio.Task[None]] = set()
 
     def do(self, work: Coroutine[Any, Any, _T]) -> _T:
@@ -66,6 +69,7 @@ class Paper:
             await agent.end()
         await self.server_gate.close()
         await self.cluster.__aexit__(None, None, None)
+        self.sockets.cleanup()
 
     def stop(self, text: str, *, at_agent: str | None = None, answer: bool = False) -> Stop:
         """Stop the next call of the API server, or of one sandbox's agent, that contains the text."""
@@ -220,7 +224,7 @@ class Agent:
         paper.work(self.name).mkdir(parents=True, exist_ok=True)
         token = self._folder / "token"
         token.write_text(paper.token(self.name, self.uid))
-        self._socket = self._folder / "s"
+        self._socket = Path(paper.sockets.name, self.uid)
         self.process = subprocess.Popen(
             [agent_binary(), "--listen", f"unix:{self._socket}", "--sandbox-id", self.name,
              "--token-file", str(token), "--workdir", str(paper.work(self.name)), "--ignore-term"],
