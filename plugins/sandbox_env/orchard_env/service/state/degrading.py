@@ -99,9 +99,12 @@ class DegradingLedgers:
             return await self._local.ledgers.read(ledger)
 
     async def _pay(self) -> None:
+        # The store knew these, and has lost them unless another replica, for which it was back sooner, has
+        # removed them.
         for ledger, entries in self._local.ledgers.made_within(RECENT_S).items():
             for entry, amounts in entries.items():
-                self._owed.setdefault((ledger, entry), amounts)
+                if (ledger, entry) not in self._owed:
+                    await self._shared.ledgers.restore(ledger, entry, amounts, unless_dropped=True)
         while self._owed:
             (ledger, entry), owed = next(iter(self._owed.items()))
             await self._shared.ledgers.restore(ledger, entry, owed)

@@ -56,6 +56,14 @@ put(ARGV[1], ARGV[2], now)
 return {}
 """
 )
+_RESTORE = (
+    _PARTS
+    + """
+if ARGV[3] == 'unless dropped' and redis.call('ZSCORE', dropped, ARGV[1]) then return 0 end
+put(ARGV[1], ARGV[2], now)
+return 1
+"""
+)
 _DROP = (
     _PARTS
     + """
@@ -114,13 +122,18 @@ class RedisLedgers:
         entries = {key.decode(): _amounts(text.partition(b"|")[2]) for key, text in found.items()}
         return Ledger(entries=entries, totals=tuple(map(sum, zip(*entries.values(), strict=True))))
 
-    async def restore(self, ledger: str, entry: str, amounts: Amounts | None) -> None:
-        """Enter or remove what was entered or removed while the server was away, whatever the limits."""
+    async def restore(
+        self, ledger: str, entry: str, amounts: Amounts | None, *, unless_dropped: bool = False
+    ) -> None:
+        """Enter or remove what was entered or removed while the server was away, whatever the limits.
+
+        `unless_dropped`: the server may know better, because another replica has removed it since.
+        """
         if amounts is None:
             await self._link.run_now(_DROP, self._keys(ledger), [entry, round(FORGOTTEN_S * 1000)])
         else:
-            without = _text((-1,) * len(amounts))
-            await self._link.run_now(_HOLD, self._keys(ledger), [entry, _text(amounts), without])
+            how = "unless dropped" if unless_dropped else ""
+            await self._link.run_now(_RESTORE, self._keys(ledger), [entry, _text(amounts), how])
 
     def _keys(self, ledger: str) -> list[str]:
         return [self._link.key(kind, ledger) for kind in ("entries", "totals", "dropped")]
