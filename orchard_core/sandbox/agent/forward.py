@@ -47,11 +47,10 @@ class Forward:
         task.add_done_callback(self._tasks.discard)
         try:
             inner_reader, inner_writer = await self.connect()
-        except SandboxError:
+        except BaseException as error:
             writer.transport.abort()  # what a refused connection looks like to its program
-            return
-        except BaseException:
-            writer.transport.abort()
+            if isinstance(error, SandboxError):
+                return
             raise
         await join((reader, writer), (inner_reader, inner_writer))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -18,32 +18,12 @@ from .field import (
     V2,
     Contract,
     busybox_image,
-    local_service,
     scratch_image,
 )
 from .orchestrators import Orchestrator
 from .terminals import TERMINALS, Terminal
 
 Opener = Callable[[str], AbstractAsyncContextManager[Terminal]]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The service's, and of what its clients may have as images."""
-    return tmp_path_factory.mktemp("field")
-
-
-@pytest.fixture(scope="module")
-def service(folder: Path) -> Iterator[Orchestrator]:
-    """One for all."""
-    with local_service(folder) as serving:
-        yield serving
-
-
-@pytest.fixture(scope="module")
-def box(service: Orchestrator) -> str:
-    """A sandbox for all whose case leaves it as it was."""
-    return V1(service.client).make()
 
 
 @pytest.fixture(scope="module")

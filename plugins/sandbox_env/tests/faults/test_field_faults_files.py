@@ -18,31 +18,12 @@ from orchard_core import ArchiveEscape
 from orchard_core.sandbox.agent import unpack
 from orchard_core.testing.suites.sandbox.archives import device, escapes
 
-from .field import CONTRACTS, V1, V2, Contract, busybox_image, local_service
+from .field import CONTRACTS, V1, V2, Contract, busybox_image
 from .orchestrators import Orchestrator
 
 GIGABYTE = 1 << 30
 BLOCK = bytes(range(256)) * 4096
 PATIENT_S = 300.0
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The service's, and of what its clients may have as images."""
-    return tmp_path_factory.mktemp("field")
-
-
-@pytest.fixture(scope="module")
-def service(folder: Path) -> Iterator[Orchestrator]:
-    """One for all."""
-    with local_service(folder) as serving:
-        yield serving
-
-
-@pytest.fixture(scope="module")
-def box(service: Orchestrator) -> str:
-    """A sandbox for all."""
-    return V1(service.client).make()
 
 
 @pytest.fixture(scope="module")

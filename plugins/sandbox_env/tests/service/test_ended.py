@@ -89,6 +89,8 @@ async def test_an_entry_that_is_kept_keeps_no_sandbox_that_was_closed() -> None:
         while sandbox() is not None:
             await asyncio.sleep(0.01)
             gc.collect()
+    with pytest.raises(SandboxGone, match="one was deleted"):
+        _ = entry.sandbox
 
 
 def test_asking_again_for_what_failed_gathers_nothing() -> None:
