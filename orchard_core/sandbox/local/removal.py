@@ -6,24 +6,36 @@ import os
 import shutil
 import stat
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 _PATIENCE_S = 120.0
+_DYING_S = 3.0
+"""For how long a tree may grow again under the removal: the kernel ends the programs of a killed one by and by."""
 
 
 def remove_tree(path: Path) -> bool:
     """Delete a tree without following links; True when nothing is left.
 
     Directories without permissions are opened up first. What Python cannot walk (nests deeper than its
-    stack) is left to chmod and rm, which can.
+    stack) is left to chmod and rm, which can. Programs that are dying may still write: the tree is removed again
+    until it stays away, for `_DYING_S` at most.
     """
+    end = time.monotonic() + _DYING_S
+    while not _removed(path):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _removed(path: Path) -> bool:
     try:
         shutil.rmtree(path, onerror=_open_up)
-    except FileNotFoundError:
-        return True
     except (OSError, RecursionError):
-        _remove_by_rm(path)
+        if os.path.lexists(path):
+            _remove_by_rm(path)
     return not os.path.lexists(path)
 
 
