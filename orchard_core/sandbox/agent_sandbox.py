@@ -116,7 +116,10 @@ class AgentSandbox:
             async with scope:
                 if cut:
                     self._scopes.add(scope)
-                yield self._client
+                try:
+                    yield self._client
+                finally:
+                    self._scopes.discard(scope)
         except TimeoutError as error:
             reason = self._told() if scope.expired() else None
             if reason is None:
@@ -128,7 +131,6 @@ class AgentSandbox:
                 raise
             raise reason from error
         finally:
-            self._scopes.discard(scope)
             self._open_calls -= 1
             self._last_used = time.monotonic()
 
@@ -137,8 +139,8 @@ class AgentSandbox:
         what is no longer there might hang for a minute."""
         if self._verdict is None:
             self._verdict = reason
-        for scope in list(self._scopes):
-            scope.reschedule(0.0)
+        while self._scopes:
+            self._scopes.pop().reschedule(0.0)
 
     def _told(self) -> SandboxGone | None:
         return self._verdict
@@ -146,7 +148,8 @@ class AgentSandbox:
     async def _why(self) -> SandboxGone | None:
         """Why the agent no longer answers; None when nobody knows."""
         if self._gone is None and isinstance(self._place, TellingPlace):
-            self._verdict = await self._place.verdict()
+            told = await self._place.verdict()
+            self._verdict = self._verdict or told  # of a fall meanwhile
             if self._verdict is not None and self._gone is None:
                 return self._verdict
         reason = self._gone or self._place.ended()

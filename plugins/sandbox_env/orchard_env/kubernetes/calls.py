@@ -27,7 +27,8 @@ CONNECT_S = 10.0
 _CLOCK_S = 10.0
 _LARGE = 256 << 10
 _PAUSE_S, _PAUSE_MAX_S = 0.1, 10.0
-_REPEATED = frozenset({429, 500, 502, 503, 504})
+_NOT_DONE = frozenset({403, 429, 503})
+"""The server has not done what it was asked to when it answers so."""
 _MAYBE_DONE = frozenset({500, 502, 504})
 """The server may have done what it was asked to before it answered so."""
 
@@ -164,7 +165,7 @@ class Caller:
             if call.method == "POST":
                 return problem
             problem.unsure = tries.unsure
-        again = status in _REPEATED and (call.repeatable or status in {429, 503})
+        again = isinstance(problem, ServiceOverloaded) and (call.repeatable or status in _NOT_DONE)
         if not again:
             raise problem
         tries.unsure |= status in _MAYBE_DONE

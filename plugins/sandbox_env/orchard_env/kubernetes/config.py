@@ -131,6 +131,9 @@ class KubernetesConfig(Record):
     """A sandbox whose agent does not answer after so long has failed."""
     schedule_grace_s: float = Field(default=300.0, ge=0)
     """How long no node may be found, for clusters that add nodes."""
+    pull_grace_s: float = Field(default=30.0, ge=0)
+    """How long an image pull may go wrong for reasons that pass, from its first failure on; what no other try
+    mends is told at once."""
     escalation: Escalation = Escalation()
     """What to do about a sandbox that has too little memory to begin."""
     calls_per_s: float = Field(default=100.0, gt=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Sequence
 
 from orchard_core import (
@@ -49,6 +50,9 @@ _SPOT_LABELS = frozenset(
     }
 )
 _TAKEN_BACK = re.compile(r"spot-itn|impending-node-termination|PreemptScheduled|interruption", re.I)
+_KILLED = 128 + signal.SIGKILL
+_LOST = frozenset({"Unknown", "ContainerStatusUnknown"})
+"""What containerd and the kubelet say of a container whose end nobody saw."""
 _AGAIN = {
     SandboxPreempted: "create it again; a higher priority class or nodes that are not spot keep it longer",
     SandboxEvicted: "create it again, with requests that cover what it uses",
@@ -155,10 +159,22 @@ def _stopped(pod: PodView) -> SandboxGone | None:
     if main is None or pod.phase == "Pending" or main.reason in {"StartError", "ContainerCannotRun"}:
         return None
     how = f"{main.exit_code} ({main.reason}) {main.message}".rstrip()
+    outside = _from_outside(main)
     return SandboxGone(
-        f"pod {pod.name}, container {main.name} ended with {how}",
-        hint=f"see kubectl logs {pod.name} -c {main.name}",
+        f"pod {pod.name}, container {main.name} ended with {how}{outside and f': {outside}'}",
+        by="infrastructure" if outside else "",
+        hint="create it again" if outside else f"see kubectl logs {pod.name} -c {main.name}",
     )
+
+
+def _from_outside(container: ContainerView) -> str:
+    """Why a container's end was no doing of what ran inside; empty where it may have been."""
+    if container.reason in _LOST:
+        return "its node's container runtime lost it"
+    if container.exit_code == _KILLED and container.reason == "Error":
+        # The kernel keeps a first process from every SIGKILL that is sent inside its own namespace.
+        return "it was killed from outside"
+    return ""
 
 
 def _on_silent_node(

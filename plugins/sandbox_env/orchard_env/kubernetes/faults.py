@@ -79,6 +79,10 @@ def refusal(
 def _forbidden(told: str, words: str) -> OrchardError:
     if "exceeded quota" in words or "insufficient quota" in words:
         return QuotaExceeded(told, hint="wait until sandboxes end, ask for less, or raise the ResourceQuota")
+    if "status unknown for quota" in words:
+        return ServiceOverloaded(
+            told, retry_after_s=1.0, hint="the quota is new and not counted yet: try again"
+        )
     if "is being terminated" in words:
         return SandboxUnavailable(told, hint="the namespace is being deleted: use another")
     right = _RIGHT.search(words)

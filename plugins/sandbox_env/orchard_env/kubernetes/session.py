@@ -43,7 +43,11 @@ class ClusterSession:
         self.seed = seed
         self.pods = pods
         self.driver = driver
-        self.waiter = PodWaiter(api, pods, policy=FailurePolicy(schedule_grace_s=config.schedule_grace_s))
+        self.waiter = PodWaiter(
+            api,
+            pods,
+            policy=FailurePolicy(schedule_grace_s=config.schedule_grace_s, pull_grace_s=config.pull_grace_s),
+        )
         self.owner = PodOwner(driver=driver, reference=_own_pod(api, config))
         self.lease = DriverLease(api, driver, config.lease_s, self.owner.reference)
         self.held: set[str] = set()

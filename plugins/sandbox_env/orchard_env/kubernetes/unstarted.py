@@ -14,9 +14,12 @@ _NAME_WRONG = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 _PULL = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
 _PULL_SURE = re.compile(
     r"not found|manifest unknown|does not exist|unauthori[sz]ed|denied|forbidden|authentication required"
-    r"|invalid reference|no match for platform|no such host|40[134] ",
+    r"|no basic auth|insufficient_scope|invalid reference|no match for platform|40[134] "
+    r"|no such host|connection refused|no route to host|network is unreachable"
+    r"|x509: |HTTP response to HTTPS client",
     re.IGNORECASE,
 )
+"""The name, the rights or the way to the registry is wrong: another try a few seconds later ends the same."""
 _CONFIG = frozenset(
     {
         "CreateContainerConfigError",
@@ -43,8 +46,9 @@ class FailurePolicy:
     """The same from the moment an autoscaler said that it adds a node."""
     no_scale_up_grace_s: float = 5.0
     """The same once an autoscaler said that it will not."""
-    pull_grace_s: float = 60.0
-    """How long an image pull may fail for reasons that pass; a wrong name or wrong credentials get none."""
+    pull_grace_s: float = 30.0
+    """How long an image pull may fail for reasons that pass: a limit of its rate, a silent registry. A wrong
+    name, wrong credentials, and a registry that nobody reaches get none."""
     start_grace_s: float = 60.0
     """How long the node may fail to mount a volume or to set the pod up, for reasons that pass."""
     node_grace_s: float = 60.0

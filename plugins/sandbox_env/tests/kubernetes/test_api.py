@@ -52,6 +52,13 @@ class TestCallsAgain:
             await api.create(CONFIG_MAPS, NOTE)
             assert api.calls["create configmaps"] == 3
 
+    async def test_a_create_before_a_new_quota_is_counted_is_sent_again(self, tmp_path: Path) -> None:
+        async with standin(tmp_path) as (cluster, api):
+            words = 'pods "a" is forbidden: status unknown for quota: few, resources: pods'
+            cluster.suffer(Fault(status=403, method="POST", message=words))
+            await api.create(CONFIG_MAPS, NOTE)
+            assert api.calls["create configmaps"] == 2
+
     @pytest.mark.parametrize("fault", [Fault(status=500), Fault(status=503), Fault(kind="lose")])
     async def test_reads_and_deletes_are_sent_again(self, tmp_path: Path, fault: Fault) -> None:
         async with standin(tmp_path) as (cluster, api):

@@ -121,23 +121,28 @@ class TestNeverRan:
             ("ErrImagePull", "pull access denied, repository does not exist or may require authorization"),
             ("ErrImagePull", "failed to authorize: unexpected status: 401 Unauthorized"),
             ("ImagePullBackOff", 'Back-off pulling image "a:1": ErrImagePull: manifest unknown'),
+            ("ErrImagePull", "dial tcp 10.0.0.1:443: connect: connection refused"),
+            ("ErrImagePull", "dial tcp: lookup registry.example: no such host"),
+            ("ErrImagePull", "x509: certificate signed by unknown authority"),
+            ("ErrImagePull", "http: server gave HTTP response to HTTPS client"),
         ],
     )
-    def test_an_image_with_a_wrong_name_or_without_rights_fails_at_once(
-        self, reason: str, message: str
-    ) -> None:
+    def test_an_image_that_no_other_try_will_bring_fails_at_once(self, reason: str, message: str) -> None:
         error = failure_of(seen(waiting(reason, message)), now=NOW)
         assert type(error) is ImagePullFailed
         assert message in error.message
 
-    def test_a_registry_that_is_slow_gets_time(self) -> None:
+    @pytest.mark.parametrize(
+        "words", ["dial tcp: i/o timeout", "429 Too Many Requests", "pull QPS exceeded", "503 Unavailable"]
+    )
+    def test_a_registry_that_is_slow_or_busy_gets_time(self, words: str) -> None:
         box = seen(waiting("ImagePullBackOff", 'Back-off pulling image "a:1"'))
-        events = [told("Failed", 'Failed to pull image "a:1": dial tcp: i/o timeout', at=NOW - 5)]
+        events = [told("Failed", f'Failed to pull image "a:1": {words}', at=NOW - 5)]
         policy = FailurePolicy(pull_grace_s=30)
         assert failure_of(box, events, now=NOW, policy=policy) is None
         error = failure_of(box, events, now=NOW + 30, policy=policy)
         assert type(error) is ImagePullFailed
-        assert "i/o timeout" in error.message
+        assert words in error.message
 
     def test_the_events_word_is_taken_where_the_status_has_none(self) -> None:
         events = [told("Failed", 'Failed to pull image "a:1": 403 Forbidden')]
@@ -314,6 +319,8 @@ class TestRan:
                 "infrastructure",
             ),
             (terminated("ContainerStatusUnknown", 137), NodeLost, "infrastructure"),
+            (terminated("Unknown", 255), SandboxGone, "infrastructure"),
+            (terminated("Error", 137), SandboxGone, "infrastructure"),
             (terminated("Error", 1), SandboxGone, ""),
             (terminated("Completed", 0, phase="Succeeded"), SandboxGone, ""),
         ],

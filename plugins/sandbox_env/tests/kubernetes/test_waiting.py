@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +17,16 @@ from orchard_env.kubernetes.waiting import PodWaiter
 from orchard_env.testing.cluster import FakeCluster, Fault
 
 from orchard_core import (
+    ImagePullFailed,
     NodeLost,
     SandboxCreateFailed,
+    SandboxError,
     SandboxEvicted,
+    SandboxExpired,
     SandboxGone,
+    SandboxOutOfMemory,
     SandboxPreempted,
+    SpecRefused,
     Unschedulable,
 )
 
@@ -104,6 +109,57 @@ async def test_a_word_of_a_component_ends_the_wait_though_the_pod_says_nothing(s
     await scene.happens(box, "FailedMount", 'MountVolume.SetUp failed for volume "v"')
     with pytest.raises(SandboxCreateFailed, match="FailedMount"):
         await waiting
+
+
+def terminated(reason: str, code: int) -> Manifest:
+    return {"name": "main", "restartCount": 0, "state": {"terminated": {"reason": reason, "exitCode": code}}}
+
+
+def waits(reason: str, message: str) -> Manifest:
+    return {"name": "main", "restartCount": 0, "state": {"waiting": {"reason": reason, "message": message}}}
+
+
+REFUSED = "dial tcp 10.0.0.1:443: connect: connection refused"
+FAILURES: Mapping[str, tuple[type[SandboxError], Mapping[str, object]]] = {
+    "pull": (
+        ImagePullFailed,
+        {"phase": "Pending", "containerStatuses": [waits("ErrImagePull", REFUSED)]},
+    ),
+    "configuration": (
+        SpecRefused,
+        {"phase": "Pending", "containerStatuses": [waits("CreateContainerConfigError", "no secret")]},
+    ),
+    "refused by its node": (Unschedulable, {"phase": "Failed", "reason": "OutOfcpu", "message": "no room"}),
+    "memory": (
+        SandboxOutOfMemory,
+        {"phase": "Failed", "containerStatuses": [terminated("OOMKilled", 137)]},
+    ),
+    "killed": (SandboxGone, {"phase": "Failed", "containerStatuses": [terminated("Error", 137)]}),
+    "evicted": (SandboxEvicted, {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
+    "preempted": (SandboxPreempted, {"phase": "Failed", "reason": "Preempting", "message": "another"}),
+    "node": (NodeLost, {"phase": "Failed", "reason": "NodeLost", "message": "it is silent"}),
+    "deadline": (SandboxExpired, {"phase": "Failed", "reason": "DeadlineExceeded", "message": "over"}),
+}
+"""What a cluster tells of a pod, at once and for good."""
+
+
+@pytest.mark.parametrize("which", FAILURES)
+async def test_a_failure_is_told_by_the_very_event_that_brings_it(scene: Scene, which: str) -> None:
+    """Once the watch has brought it, nothing else is waited for: no timer, no look, no other event. Of a lost
+    node the node itself is asked whether it was taken back."""
+    kind, status = FAILURES[which]
+    await scene.up("a")
+    waiting = asyncio.create_task(scene.waiter.reach("a", lambda one: False, ENOUGH))
+    brought = asyncio.Event()
+    scene.pods.subscribe(lambda _: brought.set())
+    scene.says("a", **status)
+    await asyncio.wait_for(brought.wait(), ENOUGH)
+    for _ in range(10):  # turns of the loop, which waits for nothing meanwhile
+        await asyncio.sleep(0)
+    assert waiting.done() or scene.api.calls["get nodes"] == 1
+    with pytest.raises(SandboxError) as told:
+        await waiting
+    assert type(told.value) is kind
 
 
 async def test_a_grace_that_runs_out_ends_the_wait_though_nothing_changes(scene: Scene) -> None:
