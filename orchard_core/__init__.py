@@ -116,6 +116,7 @@ _MODULES = {
     "orchard_core.sandbox.agent.runs": ("RunOutput",),
     "orchard_core.sandbox.agent.terminal": ("AgentTerminal",),
     "orchard_core.sandbox.agent.told": ("RunTold",),
+    "orchard_core.sandbox.agent.understood": ("understood",),
     "orchard_core.sandbox.agent.watched": ("CallWatcher", "WatchedCall", "watch_agent_calls"),
     "orchard_core.sandbox.agent_process": ("AgentProcesses",),
     "orchard_core.sandbox.agent_provider": (

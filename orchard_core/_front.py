@@ -178,6 +178,7 @@ from orchard_core.sandbox.agent.renewal import renew_agent as renew_agent
 from orchard_core.sandbox.agent.runs import RunOutput as RunOutput
 from orchard_core.sandbox.agent.terminal import AgentTerminal as AgentTerminal
 from orchard_core.sandbox.agent.told import RunTold as RunTold
+from orchard_core.sandbox.agent.understood import understood as understood
 from orchard_core.sandbox.agent.watched import CallWatcher as CallWatcher
 from orchard_core.sandbox.agent.watched import WatchedCall as WatchedCall
 from orchard_core.sandbox.agent.watched import watch_agent_calls as watch_agent_calls

@@ -16,6 +16,7 @@
     |  |                            SandboxExpired
     |  |- SnapshotMissing           the provider has no such snapshot: discarded, or another driver's
     |  |- SandboxConnectionLost     the agent could not be reached; what was running may still run
+    |  |                            NotAnAgent: what answers in its place says what no agent says
     |  |- AgentRefused              wrong token, wrong sandbox id, or a scope that does not suffice
     |  |- PortRefused               nothing listens on a port inside
     |  |- ExecError                 CwdMissing, CommandNotFound, NoShell, UserUnknown, ExecIdTaken,

@@ -89,6 +89,11 @@ class SandboxConnectionLost(SandboxError):
     """The agent stopped answering; re-attaching within the bounds failed."""
 
 
+class NotAnAgent(SandboxConnectionLost):
+    """What answers at the sandbox's address says what no agent says: it was replaced or is broken. Asking it
+    again is of no use."""
+
+
 class AgentRefused(SandboxError):
     """The agent did not accept the token, the sandbox id or the scope of a call."""
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from dataclasses import dataclass
 
-from orchard_core.sandbox.agent.link import AgentLink
+from orchard_core.sandbox.agent.link import JSON_MAX, AgentLink
+from orchard_core.sandbox.agent.understood import understood
 
 _APPLY_S = 600.0
 _FIRST_S = 120.0
@@ -52,4 +53,6 @@ class AgentChanges:
         the agent may not write; the sandbox is then of no use.
         """
         async with self._link.open("PUT", "/v1/changes", None, data, patience=_APPLY_S) as answer:
-            return ChangesApplied(**json.loads(await answer.read()))
+            said = await answer.read(JSON_MAX)
+        with understood():
+            return ChangesApplied(**json.loads(said))

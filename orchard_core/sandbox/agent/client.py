@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import uuid
 from collections.abc import AsyncIterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 from orchard_core.errors import AgentRefused, SandboxConnectionLost, SandboxError
-from orchard_core.sandbox.agent import spec
+from orchard_core.sandbox.agent import read, spec
 from orchard_core.sandbox.agent.changes import AgentChanges
 from orchard_core.sandbox.agent.files import AgentFiles
 from orchard_core.sandbox.agent.forward import Forward
@@ -20,9 +19,10 @@ from orchard_core.sandbox.agent.link import CALL_S, AgentLink
 from orchard_core.sandbox.agent.process import WAIT_S, AgentProcess
 from orchard_core.sandbox.agent.runs import AgentRuns
 from orchard_core.sandbox.agent.terminal import AgentTerminal, open_terminal
-from orchard_core.sandbox.agent.told import RunTold, outcome, told, understood
+from orchard_core.sandbox.agent.told import RunTold, outcome, told
 from orchard_core.sandbox.agent.trees import AgentTrees
 from orchard_core.sandbox.agent.tunnel import Tunnel
+from orchard_core.sandbox.agent.understood import understood
 from orchard_core.sandbox.agent.wire import ANSWER_MAX
 from orchard_core.sandbox.contract import Command
 from orchard_core.sandbox.unbroken import unbroken
@@ -119,7 +119,7 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
             lane=lane,
             inline=inline or b"",
         )
-        answer_max = ANSWER_MAX + 2 * (output_limit or 0)
+        answer_max = _answer_max(output_limit)
         process = AgentProcess(self._link, run_id, answer_max=answer_max)
         try:
             status, output = await self._post(body, 0.0 if streamed else WAIT_S, answer_max)
@@ -180,7 +180,7 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
             pty=pty,
         )
         await self._post(body, 0.0)
-        return AgentProcess(self._link, run_id, answer_max=ANSWER_MAX + 2 * (output_limit or 0))
+        return AgentProcess(self._link, run_id, answer_max=_answer_max(output_limit))
 
     async def begin(
         self,
@@ -214,7 +214,7 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
             note=note,
             inline=b"" if stdin == "stream" else stdin,
         )
-        return told(*await self._post(body, wait_s, ANSWER_MAX + 2 * (output_limit or 0)))
+        return told(*await self._post(body, wait_s, _answer_max(output_limit)))
 
     def process(self, run_id: str) -> AgentProcess:
         """The run with this id, without asking whether there is one: its methods say so."""
@@ -284,15 +284,15 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
 
     async def health(self) -> AgentHealth:
         """Whether, and for how long, the agent serves."""
-        _, said = await self._link.call("GET", "/v1/health")
+        said = await self._link.ask("GET", "/v1/health")
         with understood():
-            return AgentHealth(**json.loads(said))
+            return AgentHealth.of(said)
 
     async def metrics(self) -> AgentMetrics:
         """What the agent uses and holds."""
-        _, said = await self._link.call("GET", "/v1/metrics", repeat=True)
+        said = await self._link.ask("GET", "/v1/metrics", repeat=True)
         with understood():
-            return AgentMetrics(**json.loads(said))
+            return AgentMetrics.of(said)
 
     async def kill_all(self) -> None:
         """End every process inside but the agent; they are gone when it returns."""
@@ -301,9 +301,9 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
     async def mint_token(self, ttl_s: float | None = None) -> AgentEndpoint:
         """An endpoint whose token may use commands and files only, for `ttl_s` seconds or for good."""
         query = {"ttl": None if ttl_s is None else max(1, int(ttl_s))}
-        _, said = await self._link.call("POST", "/v1/tokens", query)
+        said = await self._link.ask("POST", "/v1/tokens", query)
         with understood():
-            return replace(self.endpoint, token=str(json.loads(said)["token"]))
+            return replace(self.endpoint, token=read.text(said["token"]))
 
     async def revoke_token(self, token: str) -> None:
         """End a token that was minted, and the commands that were started with it."""
@@ -318,6 +318,11 @@ class AgentClient(AgentFiles, AgentTrees, AgentRuns, AgentChanges):
 def new_run_id() -> str:
     """An id that nobody else makes."""
     return uuid.uuid4().hex
+
+
+def _answer_max(output_limit: int | None) -> int:
+    """Bytes of an answer about a run: how it stands, and what is kept of either output."""
+    return ANSWER_MAX if output_limit is None else spec.STATUS_MAX + 2 * output_limit
 
 
 async def _give_up(process: AgentProcess) -> None:

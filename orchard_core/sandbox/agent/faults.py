@@ -22,6 +22,7 @@ from orchard_core.errors import (
     IsADirectory,
     NoShell,
     NotADirectory,
+    NotAnAgent,
     PortRefused,
     RangeRefused,
     SandboxConnectionLost,
@@ -84,6 +85,11 @@ _BY_STATUS: dict[int, type[SandboxError]] = {
 }
 """What a service, or a proxy before it, means that says no more."""
 
+REFUSAL_MAX = 64 << 10
+"""Bytes of a refusal that are read."""
+_MESSAGE_MAX = 8 << 10
+_BAD = 400
+
 _HINTS: dict[type[SandboxError], str] = {
     ExecIdTaken: "make a new id for every command; sending one again is for the same command"
 }
@@ -93,18 +99,26 @@ _UNKNOWN = "SandboxUnknown"
 """What a service says of a sandbox that it does not have."""
 
 
-def agent_error(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> SandboxError:
+def agent_error(
+    status: int, body: bytes, headers: Mapping[str, str] | None = None, *, of_service: bool = False
+) -> SandboxError:
     """The error that an answer with this status, body and (lower-case) headers stands for: an agent's, or
-    that of a service before it, which names the class."""
+    that of a service before it, which names the class. An agent does not: what becomes of its sandbox is not
+    its to say."""
+    kind: type[SandboxError] | None = None
     try:
-        said = json.loads(body)
-        message = str(said["message"])
-        kind = _ERRORS.get(str(said.get("code", ""))) or _named(str(said.get("error", "")))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        said, kind = {}, None
+        said = json.loads(body[:REFUSAL_MAX])
+        message = str(said["message"])[:_MESSAGE_MAX]
+        kind = _ERRORS.get(str(said.get("code", "")))
+        if kind is None and of_service:
+            kind = _named(str(said.get("error", "")))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        said = {}
         message = f"what answers for the agent says {status}: {body[:200].decode('utf-8', 'replace')}"
+    if status < _BAD and not of_service:
+        kind = NotAnAgent  # no agent leads elsewhere
     kind = kind or _BY_STATUS.get(status, SandboxError)
-    hint = str(said.get("hint") or _HINTS.get(kind, ""))
+    hint = str(said.get("hint") or _HINTS.get(kind, ""))[:_MESSAGE_MAX]
     if issubclass(kind, ServiceOverloaded):
         return kind(message, retry_after_s=_retry_after(headers or {}), hint=hint)
     return kind(message, hint=hint)

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import aclosing
 from typing import Any, Literal, cast
 
-from orchard_core.errors import FileError, RangeRefused, SandboxConnectionLost
-from orchard_core.sandbox.agent.link import CALL_S, AgentLink
+from orchard_core.errors import FileError, NotAnAgent, RangeRefused
+from orchard_core.sandbox.agent.link import CALL_S, JSON_MAX, AgentLink
 from orchard_core.sandbox.agent.spec import text_of
 from orchard_core.types.sandbox import FileEntry
 
@@ -82,7 +82,7 @@ class AgentFiles:
     async def stat(self, path: str, *, follow: bool = False) -> FileEntry:
         """One entry; a link itself unless `follow`."""
         query = {"path": path, "follow": int(follow)}
-        _, body = await self._link.call("GET", "/v1/files/stat", query, repeat=True)
+        _, body = await self._link.call("GET", "/v1/files/stat", query, repeat=True, limit=JSON_MAX)
         return _entry(body)
 
     async def mkdir(self, path: str, *, mode: int | None = None, parents: bool = True) -> None:
@@ -104,8 +104,8 @@ class AgentFiles:
 def _entry(line: bytes) -> FileEntry:
     try:
         return _described(json.loads(line))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SandboxConnectionLost(f"no agent describes a file so: {line[:80]!r}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise NotAnAgent(f"no agent describes a file so: {line[:80]!r}") from error
 
 
 def _described(said: dict[str, Any]) -> FileEntry:

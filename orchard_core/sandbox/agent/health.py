@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from orchard_core.sandbox.agent import read
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {"str": read.text, "int": read.whole, "float": read.number}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +25,11 @@ class AgentHealth:
     """Its process id, inside."""
     running: int
     """Commands that have not ended."""
+
+    @classmethod
+    def of(cls, said: Any) -> AgentHealth:
+        """Read off an answer. Raises KeyError and TypeError."""
+        return cls(**_values(cls, said))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,3 +60,13 @@ class AgentMetrics:
     """Forwarded connections that stand."""
     orphans_collected: int
     """Adopted processes whose end was collected."""
+
+    @classmethod
+    def of(cls, said: Any) -> AgentMetrics:
+        """Read off an answer. Raises KeyError and TypeError."""
+        return cls(**_values(cls, said))
+
+
+def _values(kind: type[AgentHealth] | type[AgentMetrics], said: Any) -> dict[str, Any]:
+    """Each field, of the kind that it should be; what a later agent tells besides is passed over."""
+    return {field.name: _READERS[str(field.type)](said[field.name]) for field in fields(kind)}

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import quote_from_bytes
 
 from orchard_core.errors import (
     AgentRefused,
     FileError,
+    NotAnAgent,
     SandboxConnectionLost,
+    SandboxError,
     SandboxGone,
     ServiceOverloaded,
 )
 from orchard_core.sandbox.agent.address import Streams
-from orchard_core.sandbox.agent.faults import agent_error
+from orchard_core.sandbox.agent.faults import REFUSAL_MAX, agent_error
 from orchard_core.sandbox.agent.route import Route
+from orchard_core.sandbox.agent.understood import understood
 from orchard_core.sandbox.agent.watched import watched_call
 from orchard_core.sandbox.agent.wire import ANSWER_MAX, Answer, Body, Connection
 from orchard_core.types.sandbox import AgentEndpoint
 
 CALL_S = 30.0
 """A call whose answer has not begun after this many seconds is lost."""
+JSON_MAX = 1 << 20
+"""Bytes of an answer that is JSON: parsed it takes up to thirty times as many."""
 CONNECT_S = 10.0
 _CONNECT_FIRST_S = 3.0
 """Where there is another way, this one is given less time."""
@@ -80,18 +87,40 @@ class AgentLink:
         """Headers and body of a good answer. `repeat` says that sending it twice does no harm.
 
         Raises the typed error of a bad answer, FileError for one with more than `limit` bytes, SandboxGone
-        when nothing listens, SandboxConnectionLost, ServiceOverloaded when a service has no room for long.
+        when nothing listens, SandboxConnectionLost (of which NotAnAgent is never worth a repeat),
+        ServiceOverloaded when a service has no room for long.
         """
         pauses = iter(_SERVICE_PAUSES_S if self._routes[-1].service else _PAUSES_S)
         while True:
             try:
                 async with self.open(method, path, query, body, patience=patience) as answer:
                     return answer.headers, await answer.read(limit)
-            except SandboxConnectionLost:
+            except SandboxConnectionLost as error:
                 pause = next(pauses, None)
-                if pause is None or not repeat or self._closed:
+                if pause is None or not repeat or self._closed or isinstance(error, NotAnAgent):
                     raise
             await asyncio.sleep(pause)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        query: Query | None = None,
+        body: bytes = b"",
+        *,
+        repeat: bool = False,
+        patience: float = CALL_S,
+        limit: int = JSON_MAX,
+    ) -> Any:
+        """The JSON of a good answer, whatever it may be. Raises as `call`, and NotAnAgent."""
+        try:
+            _, said = await self.call(
+                method, path, query, body, repeat=repeat, patience=patience, limit=limit
+            )
+        except FileError as error:  # the only one that such calls know: too many bytes
+            raise NotAnAgent(f"no agent tells so much: {error.message}") from error
+        with understood():
+            return json.loads(said)
 
     @asynccontextmanager
     async def open(
@@ -113,7 +142,7 @@ class AgentLink:
                 if answer.status < 300:
                     yield answer
                     return
-                error = agent_error(answer.status, await answer.read(), answer.headers)
+                error = await _error(answer)
             if not isinstance(error, ServiceOverloaded) or _begun(watched) or self._closed:
                 raise error
             await room.wait(error)
@@ -169,6 +198,7 @@ class AgentLink:
                 self._gave_up(route)
             raise
         route.losses = 0
+        answer.of_service = route.service
         return answer
 
     async def upgrade(
@@ -185,7 +215,7 @@ class AgentLink:
             if answer.status == 101:
                 return answer.headers, streams
             try:
-                error = agent_error(answer.status, await answer.read(), answer.headers)
+                error = await _error(answer)
             finally:
                 streams[1].transport.abort()
             if not isinstance(error, ServiceOverloaded):
@@ -238,6 +268,15 @@ class AgentLink:
         self._closed = True
         for route in self._all:
             await route.close()
+
+
+async def _error(answer: Answer) -> SandboxError:
+    """What a bad answer stands for. Raises NotAnAgent for one without an end."""
+    try:
+        said = await answer.read(REFUSAL_MAX)
+    except FileError as error:
+        raise NotAnAgent(f"no agent refuses a call in so many words: {error.message}") from error
+    return agent_error(answer.status, said, answer.headers, of_service=answer.of_service)
 
 
 def _refused(answer: Answer, target: str) -> bool:

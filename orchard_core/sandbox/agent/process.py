@@ -7,9 +7,10 @@ from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
 
 from orchard_core.errors import StdinClosed
-from orchard_core.sandbox.agent import spec
+from orchard_core.sandbox.agent import read, spec
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
-from orchard_core.sandbox.agent.told import RunTold, outcome, told, understood
+from orchard_core.sandbox.agent.told import RunTold, outcome, told
+from orchard_core.sandbox.agent.understood import understood
 from orchard_core.sandbox.agent.wire import ANSWER_MAX, PIECE
 from orchard_core.types.sandbox import ExecResult, PtySize
 
@@ -54,7 +55,7 @@ class AgentProcess:
                 "GET", f"{self._path}/output", query, repeat=True, patience=WAIT_S + CALL_S
             )
             with understood():
-                cursor = int(headers["x-orchard-cursor"]) + len(piece)
+                cursor = read.count(int(headers["x-orchard-cursor"])) + len(piece)
             ended = "x-orchard-end" in headers
             if piece:
                 yield piece

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Literal
 
+from orchard_core.sandbox.agent import read
 from orchard_core.sandbox.agent.link import CALL_S, AgentLink
 from orchard_core.sandbox.agent.process import AgentProcess
-from orchard_core.sandbox.agent.told import RunTold, told, understood
+from orchard_core.sandbox.agent.told import RunTold, told
+from orchard_core.sandbox.agent.understood import understood
+
+OUTPUT_MAX = 8 << 20
+"""Bytes of one piece of output; an agent gives 4 MiB at most."""
+_RUNS_MAX = 4 << 20
+"""Bytes of JSON that tell of all runs: some hundreds, each with a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +46,9 @@ class AgentRuns:
         """The newest known runs in the order of their arrival, without outputs; of one lane, if given. What
         ended long ago is forgotten."""
         query = {"lane": lane, "limit": limit}
-        _, said = await self._link.call("GET", "/v1/exec", query, repeat=True)
+        said = await self._link.ask("GET", "/v1/exec", query, repeat=True, limit=_RUNS_MAX)
         with understood():
-            return [told(status, b"") for status in json.loads(said)["runs"]]
+            return [told(status, b"") for status in said["runs"]]
 
     async def run_status(self, run_id: str, wait_s: float = 0.0) -> RunTold:
         """How a run stands, after waiting up to `wait_s` for its end (60 at most); what it said too, when it
@@ -61,7 +67,9 @@ class AgentRuns:
         Raises as `run_status`."""
         query = {"stream": stream, "cursor": cursor, "wait": wait_s}
         headers, data = await self._link.call(
-            "GET", f"/v1/exec/{run_id}/output", query, repeat=True, patience=wait_s + CALL_S
+            "GET", f"/v1/exec/{run_id}/output", query, repeat=True, patience=wait_s + CALL_S, limit=OUTPUT_MAX
         )
-        start, size = int(headers["x-orchard-cursor"]), int(headers["x-orchard-size"])
+        with understood():
+            start = read.count(int(headers["x-orchard-cursor"]))
+            size = read.count(int(headers["x-orchard-size"]))
         return RunOutput(data=data, start=start, size=size, ended="x-orchard-end" in headers)

@@ -10,10 +10,13 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchard_core.errors import ConfigError, ExecError, SandboxConnectionLost
+from orchard_core.errors import ConfigError, ExecError, NotAnAgent
+from orchard_core.sandbox.agent import read
 from orchard_core.sandbox.contract import Command
 from orchard_core.types.sandbox import ExecResult, PtySize
 
+STATUS_MAX = 1 << 20
+"""Bytes of JSON that tell how one run stands."""
 INLINE_STDIN = 256 * 1024
 """Input up to this size travels with the command; more is streamed to it."""
 
@@ -85,28 +88,34 @@ def _argv(command: Sequence[str]) -> list[str | dict[str, str]]:
 
 
 def parse(body: bytes) -> tuple[dict[str, Any], bytes]:
-    """Status and the output bytes behind it."""
+    """Status and the output bytes behind it. Raises NotAnAgent."""
     try:
         (length,) = struct.unpack_from(">I", body)
-        status: dict[str, Any] = json.loads(body[4 : 4 + length])
-    except (struct.error, ValueError) as error:
-        raise SandboxConnectionLost(f"what answers is not an agent: {body[:80]!r}") from error
+        if length > STATUS_MAX:
+            raise ValueError(f"a status of {length} bytes")
+        status = json.loads(body[4 : 4 + length])
+        if not isinstance(status, dict):
+            raise TypeError("a status that is no object")
+    except (struct.error, ValueError, TypeError, RecursionError) as error:
+        raise NotAnAgent(f"what answers is not an agent: {body[:80]!r}") from error
     return status, body[4 + length :]
 
 
 def result(status: dict[str, Any], output: bytes) -> ExecResult:
-    """The result of a run that has ended."""
+    """The result of a run that has ended. Raises KeyError and TypeError for what is none."""
     out, err = status["stdout"], status["stderr"]
-    kept_out, kept_err = out["head"] + out["tail"], err["head"] + err["tail"]
+    kept_out, kept_err = (read.count(one["head"]) + read.count(one["tail"]) for one in (out, err))
+    out_size, err_size = read.count(out["size"]), read.count(err["size"])
+    timed_out = status["timed_out"] is True
     return ExecResult(
-        exit_code=status["exit_code"],
+        exit_code=read.whole(status["exit_code"]),
         stdout=output[:kept_out],
         stderr=output[kept_out : kept_out + kept_err],
-        stdout_size=out["size"],
-        stderr_size=err["size"],
-        stdout_truncated=kept_out < out["size"],
-        stderr_truncated=kept_err < err["size"],
-        timed_out=status["timed_out"],
-        limit_s=status["timeout"] if status["timed_out"] else None,
-        duration_s=status["duration"],
+        stdout_size=out_size,
+        stderr_size=err_size,
+        stdout_truncated=kept_out < out_size,
+        stderr_truncated=kept_err < err_size,
+        timed_out=timed_out,
+        limit_s=read.number(status["timeout"]) if timed_out else None,
+        duration_s=read.number(status["duration"]),
     )

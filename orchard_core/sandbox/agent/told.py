@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from orchard_core.errors import SandboxConnectionLost
-from orchard_core.sandbox.agent import spec
+from orchard_core.sandbox.agent import read, spec
 from orchard_core.sandbox.agent.faults import agent_error
+from orchard_core.sandbox.agent.understood import understood
 from orchard_core.types.sandbox import ExecResult
+
+_STATES = ("queued", "running", "exited", "failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,37 +43,31 @@ class RunTold:
         return self.state in ("queued", "running")
 
 
-@contextmanager
-def understood() -> Iterator[None]:
-    """Around what reads an agent's answer: one that no agent gives is SandboxConnectionLost."""
-    try:
-        yield
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise SandboxConnectionLost(
-            f"no agent answers so: {error!r}"[:200], hint="something else listens at its address"
-        ) from error
-
-
 def told(status: dict[str, Any], output: bytes) -> RunTold:
-    """Read off an agent's answer."""
-    state = status["state"]
-    failure = status.get("error")
-    started = status.get("started") or None
-    return RunTold(
-        id=status["id"],
-        state=state,
-        lane=status.get("lane", ""),
-        note=status.get("note", ""),
-        created=status.get("created") or started,
-        started=started,
-        ended=status.get("ended"),
-        failure=str(failure.get("message", "")) if isinstance(failure, dict) else None,
-        result=spec.result(status, output) if state == "exited" else None,
-    )
+    """Read off an agent's answer. Raises NotAnAgent."""
+    with understood():
+        state = status["state"]
+        if state not in _STATES:
+            raise ValueError(f"the state {state!r:.60}")
+        failure = status.get("error")
+        started = read.number_or_none(status.get("started") or None)
+        return RunTold(
+            id=read.text(status["id"]),
+            state=state,
+            lane=read.text(status.get("lane", "")),
+            note=read.text(status.get("note", "")),
+            created=read.number_or_none(status.get("created") or None) or started,
+            started=started,
+            ended=read.number_or_none(status.get("ended")),
+            failure=read.text(failure.get("message", "")) if isinstance(failure, dict) else None,
+            result=spec.result(status, output) if state == "exited" else None,
+        )
 
 
 def outcome(status: dict[str, Any], output: bytes) -> ExecResult | None:
-    """How it ended; None while it is open. Raises as `exec` when it could not be started at its turn."""
-    if status["state"] == "failed":
-        raise agent_error(422, json.dumps(status["error"]).encode())
-    return spec.result(status, output) if status["state"] == "exited" else None
+    """How it ended; None while it is open. Raises as `exec` when it could not be started at its turn, and
+    NotAnAgent."""
+    with understood():
+        if status["state"] == "failed":
+            raise agent_error(422, json.dumps(status["error"]).encode())
+        return spec.result(status, output) if status["state"] == "exited" else None

@@ -92,7 +92,9 @@ def _closed(status: int, headers: dict[str, str], body: bytes) -> tuple[Answer, 
     reader.feed_eof()
     protocol = asyncio.StreamReaderProtocol(reader)
     writer = asyncio.StreamWriter(_Ended(), protocol, reader, asyncio.get_running_loop())
-    return Answer(reader, status, {**headers, "content-length": str(len(body))}), (reader, writer)
+    answer = Answer(reader, status, {**headers, "content-length": str(len(body))})
+    answer.of_service = True
+    return answer, (reader, writer)
 
 
 class _Ended(asyncio.Transport):

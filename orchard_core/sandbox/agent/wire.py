@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from orchard_core.errors import FileError, SandboxConnectionLost
+from orchard_core.errors import FileError, NotAnAgent, SandboxConnectionLost
 from orchard_core.sandbox.agent.address import Streams
 
 PIECE = 256 * 1024
 """Bytes moved at once."""
 PROGRESS_S = 75.0
 """No read or write waits longer than this without any progress."""
+WHOLE_S = 600.0
+"""An answer that is read whole is whole by then, or is given up: one byte a minute is progress, too."""
 ANSWER_MAX = 64 << 20
 """Bytes of an answer that is read whole."""
+HEAD_MAX = 64 << 10
+"""Bytes of an answer's status line and headers."""
 _TRAILERS_MAX = 64
+_STATUS = re.compile("[1-9][0-9]{2}")
+_REPLACED = "what runs inside has ended the agent, or another listens at its address; make a new sandbox"
 REFUSAL_S = 1.0
 """How long a refusal may take to arrive after the agent has stopped reading."""
 
@@ -24,27 +31,31 @@ Body = bytes | AsyncIterable[bytes]
 
 @asynccontextmanager
 async def progress(seconds: float = PROGRESS_S) -> AsyncIterator[None]:
-    """One step on the connection: bounded in time, and whatever breaks it is SandboxConnectionLost."""
+    """One step on the connection: bounded in time. What breaks it is SandboxConnectionLost, and NotAnAgent
+    when that is what was said."""
     try:
         async with asyncio.timeout(seconds):
             yield
-    except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
-        # TimeoutError is an OSError; readline turns LimitOverrunError into ValueError.
+    except (OSError, EOFError) as error:  # TimeoutError is an OSError
         raise SandboxConnectionLost(
             f"the connection to the agent broke: {error!r}", hint="the sandbox may have died"
         ) from error
+    except (ValueError, asyncio.LimitOverrunError) as error:  # readline makes the first of the second
+        raise NotAnAgent(f"no agent answers so: {error!r}"[:200], hint=_REPLACED) from error
 
 
 class Answer:
     """Status and headers of an answer; its body is read once, by `pieces` or `read`."""
 
-    __slots__ = ("_reader", "complete", "headers", "status")
+    __slots__ = ("_reader", "complete", "headers", "of_service", "status")
 
     def __init__(self, reader: asyncio.StreamReader, status: int, headers: dict[str, str]) -> None:
         self._reader = reader
         self.status = status
         self.headers = headers
         self.complete = False
+        self.of_service = False
+        """A service between may have given it, and not the agent."""
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body as it arrives. Raises SandboxConnectionLost when it is cut."""
@@ -72,13 +83,17 @@ class Answer:
                 left -= len(piece)
                 yield piece
             await self._line()
+        left = HEAD_MAX
         for _ in range(_TRAILERS_MAX):
             line = await self._line()
             if not line:
                 return
+            left -= len(line)
+            if left < 0:
+                break
             name, _, value = line.decode("latin-1").partition(":")
             self.headers[name.lower()] = value.strip()
-        raise SandboxConnectionLost("the agent's answer has no end of trailers")
+        raise NotAnAgent("the agent's answer has no end of trailers")
 
     async def _line(self) -> bytes:
         async with progress():
@@ -96,13 +111,14 @@ class Answer:
             self.complete = True
             return body
         whole = bytearray()
-        async for piece in self.pieces():
-            whole += piece
-            if len(whole) > limit:
-                raise FileError(
-                    f"the sandbox's answer has more than {limit} bytes",
-                    hint="ask for less: a smaller directory, or a file in pieces",
-                )
+        async with progress(WHOLE_S):
+            async for piece in self.pieces():
+                whole += piece
+                if len(whole) > limit:
+                    raise FileError(
+                        f"the sandbox's answer has more than {limit} bytes",
+                        hint="ask for less: a smaller directory, or a file in pieces",
+                    )
         return bytes(whole)
 
 
@@ -112,7 +128,7 @@ def _size(said: bytes | str, base: int) -> int:
     except ValueError:
         size = -1
     if size < 0:
-        raise SandboxConnectionLost(f"no agent's answer has the length {said[:40]!r}")
+        raise NotAnAgent(f"no agent's answer has the length {said[:40]!r}", hint=_REPLACED)
     return size
 
 
@@ -185,10 +201,12 @@ class Connection:
 
     async def _head(self) -> Answer:
         raw = await self.reader.readuntil(b"\r\n\r\n")
+        if len(raw) > HEAD_MAX:
+            raise NotAnAgent(f"the head of the agent's answer has {len(raw)} bytes", hint=_REPLACED)
         first, *lines = raw.decode("latin-1").split("\r\n")
         parts = first.split(" ", 2)
-        if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdigit():
-            raise SandboxConnectionLost(f"no agent answers there, but something that says {first[:80]!r}")
+        if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not _STATUS.fullmatch(parts[1]):
+            raise NotAnAgent(f"no agent answers there, but what says {first[:80]!r}", hint=_REPLACED)
         headers = {}
         for line in lines:
             name, colon, value = line.partition(":")

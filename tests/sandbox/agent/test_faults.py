@@ -9,6 +9,7 @@ import pytest
 from orchard_core.errors import (
     AgentRefused,
     FileMissing,
+    NotAnAgent,
     SandboxConnectionLost,
     SandboxError,
     SandboxGone,
@@ -39,6 +40,22 @@ def said(**fields: str) -> bytes:
     ],
 )
 def test_an_answer_is_the_error_it_names_or_its_status_means(
+    status: int, body: bytes, kind: type[SandboxError]
+) -> None:
+    assert type(agent_error(status, body, of_service=True)) is kind
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (404, said(code="path_not_found"), FileMissing),
+        (410, said(error="SandboxOutOfMemory"), SandboxGone),
+        (422, said(error="NodeLost"), SandboxError),
+        (302, b"", NotAnAgent),
+        (422, b"[" * 100_000, SandboxError),
+    ],
+)
+def test_what_became_of_a_sandbox_is_not_its_agents_to_say(
     status: int, body: bytes, kind: type[SandboxError]
 ) -> None:
     assert type(agent_error(status, body)) is kind

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from orchard_core.errors import AgentRefused, SandboxConnectionLost, SandboxError
+from orchard_core.errors import AgentRefused, NotAnAgent, SandboxConnectionLost, SandboxError
 from orchard_core.sandbox.agent import AgentClient
 from orchard_core.sandbox.agent.address import AgentAddress
 from orchard_core.types.sandbox import AgentEndpoint
@@ -147,7 +147,7 @@ async def test_no_stranger_is_told_the_token_or_believed(said: bytes) -> None:
         for call in calls:
             with pytest.raises(SandboxError) as caught:
                 await call()
-            assert type(caught.value) in (AgentRefused, SandboxConnectionLost)
+            assert type(caught.value) in (AgentRefused, NotAnAgent, SandboxConnectionLost)
         await client.close()
     assert b"/v1/proof" in heard
     assert TOKEN.encode() not in heard

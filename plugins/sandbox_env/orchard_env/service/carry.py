@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from starlette.types import Receive, Scope, Send
 
-from orchard_core import AgentClient, SandboxConnectionLost
+from orchard_core import AgentClient, FileError, NotAnAgent, SandboxConnectionLost
 from orchard_env.service.agent_words import agent_refusal
 from orchard_env.service.outgoing import Outgoing
 from orchard_env.service.passthrough_body import ClientLeft, Incoming
@@ -71,12 +71,20 @@ async def _repeated(
     for pause_s in (*_PAUSES_S, None):
         try:
             await _once(client, carried, headers, body, outgoing)
-        except SandboxConnectionLost:
-            if pause_s is None or not carried.call.repeat or outgoing.begun:
+        except SandboxConnectionLost as error:
+            repeats = carried.call.repeat and not isinstance(error, NotAnAgent)
+            if pause_s is None or not repeats or outgoing.begun:
                 raise
             await asyncio.sleep(pause_s)
         else:
             return
+
+
+async def _refusal(read: Awaitable[bytes]) -> bytes:
+    try:
+        return await read
+    except FileError as error:
+        raise NotAnAgent(f"no agent refuses a call in so many words: {error.message}") from error
 
 
 async def _once(
@@ -91,7 +99,7 @@ async def _once(
         call.method, carried.target, body, headers=headers, patience=call.patience_s
     ) as answer:
         if carried.own_words and answer.status >= 400:
-            raise agent_refusal(answer.status, await answer.read(_REFUSAL_MAX))
+            raise agent_refusal(answer.status, await _refusal(answer.read(_REFUSAL_MAX)))
         await outgoing.start(answer.status, answer.headers)
         saw = carried.saw if answer.status < 300 else None
         async for piece in answer.pieces():

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from starlette.types import Message, Send
 
-from orchard_core import SandboxConnectionLost
+from orchard_core import NotAnAgent
 from orchard_env.service.passthrough_body import ClientLeft
 
 _TAKE_S = 75.0
@@ -32,7 +32,7 @@ class Outgoing:
         """The client has got the beginning of it."""
 
     async def start(self, status: int, headers: dict[str, str]) -> None:
-        """Status and headers. Raises SandboxConnectionLost for what no agent says, ClientLeft."""
+        """Status and headers. Raises NotAnAgent for what no agent says, ClientLeft."""
         length = headers.get("content-length", "0")
         if status not in _STATUSES or not re.fullmatch("[0-9]{1,18}", length):
             raise _no_agent(f"status {status}, length {length[:40]!r}")
@@ -68,8 +68,8 @@ def _passes(name: str, value: str) -> bool:
     return (name in _DOWN or _NAME.fullmatch(name) is not None) and _VALUE.fullmatch(value) is not None
 
 
-def _no_agent(said: str) -> SandboxConnectionLost:
-    return SandboxConnectionLost(
+def _no_agent(said: str) -> NotAnAgent:
+    return NotAnAgent(
         f"what answers at the sandbox's address is not its agent: it says {said}",
-        hint="try again; when it goes on, the sandbox has ended and its address is another's",
+        hint="what runs inside has ended the agent, or another listens at its address; make a new sandbox",
     )

@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Query, Request
 
-from orchard_core import AgentClient, ExecError, RunTold
+from orchard_core import AgentClient, ExecError, RunTold, understood
 from orchard_env.service.agent_words import agent_words
 from orchard_env.service.entry import Entry
 from orchard_env.service.faults import JobUnknown
@@ -110,10 +109,11 @@ class ExecRoutes(Routes):
         """Send a signal. One that is queued is dropped by it."""
         entry = await self._entry(request, Scope.USE)
         async with known_exec(entry, exec_id) as client:
-            _, said = await client.link.call(
+            said = await client.link.ask(
                 "POST", f"/v1/exec/{exec_id}/signal", {"signal": wanted.signal, "to": wanted.to}
             )
-        return SignalView(delivered=bool(orjson.loads(said)["delivered"]))
+        with understood():
+            return SignalView(delivered=said["delivered"] is True)
 
 
 def as_text(wanted: ExecRequest) -> str:

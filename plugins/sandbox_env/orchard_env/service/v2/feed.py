@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
-import orjson
-
-from orchard_core import AgentClient, StdinClosed
+from orchard_core import AgentClient, StdinClosed, understood
 from orchard_env.service.passthrough_body import Incoming
 
 _PIECE = 256 * 1024
 _WAITING = 8
 _DAY_S = 86400.0
+_INPUT_MAX = 1 << 62
 
 
 async def feed_body(
@@ -36,10 +36,15 @@ async def post(
 ) -> int:
     """One piece of input; how much has arrived then. Raises StdinClosed, ExecError for a gap."""
     query = {"offset": offset, "eof": 1 if eof else None}
-    _, said = await client.link.call(
+    said = await client.link.ask(
         "POST", f"/v1/exec/{exec_id}/stdin", query, piece, repeat=offset is not None, patience=_DAY_S
     )
-    return int(orjson.loads(said)["stdin_received"])
+    return _received(said)
+
+
+def _received(said: Any) -> int:
+    with understood():
+        return min(max(0, int(said["stdin_received"])), _INPUT_MAX)
 
 
 class Feed:
@@ -57,7 +62,7 @@ class Feed:
     async def run(self) -> None:
         """Hand everything on, for ever. A command that stops reading is no error, as in a shell's pipe."""
         status, _ = await self._client.process(self._exec_id).status()
-        offset = int(status.get("stdin_received", 0))
+        offset = _received({"stdin_received": 0, **status})
         while True:
             piece = await self._queue.get()
             try:

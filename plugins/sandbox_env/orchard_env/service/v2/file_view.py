@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import orjson
 
-from orchard_core import SandboxConnectionLost
+from orchard_core import NotAnAgent
 from orchard_env.types.v2 import FileView
 
 _KINDS: dict[str, Literal["file", "directory", "symlink", "other"]] = {
@@ -19,11 +19,11 @@ _KINDS: dict[str, Literal["file", "directory", "symlink", "other"]] = {
 
 
 def file_view(line: bytes) -> FileView:
-    """One line of the agent's. Raises SandboxConnectionLost for what no agent says."""
+    """One line of the agent's. Raises NotAnAgent for what no agent says."""
     try:
         return _read(orjson.loads(line))
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
-        raise SandboxConnectionLost(f"no agent describes a file so: {line[:80]!r}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, binascii.Error) as error:
+        raise NotAnAgent(f"no agent describes a file so: {line[:80]!r}") from error
 
 
 def _read(said: dict[str, Any]) -> FileView:

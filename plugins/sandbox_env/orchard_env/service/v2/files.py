@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from orchard_core import AgentClient, SandboxConnectionLost
+from orchard_core import AgentClient, NotAnAgent
 from orchard_env.service.agent_words import agent_words
 from orchard_env.service.http import caller
 from orchard_env.service.noting import note
@@ -172,7 +172,7 @@ class FileRoutes(Routes):
         query = {"path": path_in(request), "follow": flag(follow), "user": user}
         async with entry.lent() as client:
             with agent_words():
-                _, said = await client.link.call("GET", "/v1/files/stat", query, repeat=True)
+                _, said = await client.link.call("GET", "/v1/files/stat", query, repeat=True, limit=_LINE_MAX)
         return file_view(said)
 
     async def list(
@@ -204,7 +204,7 @@ async def _listed(
         async for piece in answer.pieces():
             *lines, rest = (rest + piece).split(b"\n")
             if len(rest) > _LINE_MAX:
-                raise SandboxConnectionLost("no agent describes a file in so many bytes")
+                raise NotAnAgent("no agent describes a file in so many bytes")
             for line in lines:
                 if len(entries) == limit:
                     return entries, True

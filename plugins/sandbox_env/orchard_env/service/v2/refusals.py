@@ -21,7 +21,7 @@ _WORDS = {
     416: "The file is shorter than that",
     422: "The request is not what this document says, or cannot be had",
     429: "A quota, or the tenant's rate, is used up",
-    502: "The sandbox did not come up",
+    502: "The sandbox did not come up, or what answers in it is not its agent",
     431: "Line and headers of the request are too large; the connection closes",
     503: "No room now, or the sandbox cannot be reached; see Retry-After",
 }
