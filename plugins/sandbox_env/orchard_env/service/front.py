@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import secrets
@@ -14,19 +15,24 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchard_core import OrchardError
-from orchard_env.service.faults import ServiceFault
+from orchard_env.service.faults import KeyMissing, KeyRefused
 from orchard_env.service.hosts import check_host
 from orchard_env.service.log import ACCESS, REQUEST, SERVICE
 from orchard_env.service.observe.doors import OWN_DOORS
 from orchard_env.service.observe.spans import NoSpans, RequestSpan, Spans
 from orchard_env.service.problems import problem, status_of, unforeseen
+from orchard_env.service.rights import Rights
 from orchard_env.service.room import OpenRequests, connections_max
-from orchard_env.service.seams import AuditEvent
+from orchard_env.service.seams import AuditEvent, Tenant
 from orchard_env.service.services import Services
 
 _OPEN = frozenset({"/", "/health"})
 """Paths that need no key."""
 
+_NOBODY = Tenant(name="")
+_SWITCHED = 101
+_REASON_MAX = 100
+"""Characters of a WebSocket's last word, which has 123 bytes."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -38,6 +44,7 @@ class Front:
         self._services = services
         self._spans: Spans = NoSpans() if services.watch is None else services.watch.spans
         self._hosts = frozenset(services.settings.allowed_hosts)
+        self._rights = Rights(services.tenancy, every_s=services.settings.rights_s)
         self._under_way = OpenRequests(connections_max(services.settings.connections))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,34 +61,36 @@ class Front:
         span = self._spans.begin(scope.get("method", "WEBSOCKET"), headers)
         REQUEST.set(_marks(request_id, span.trace_id))
         try:
-            await self._identify(scope, headers)
-            with self._under_way.one(scope.get("tenant")):
-                await self._app(scope, receive, told)
+            await self._passed(scope, receive, told, headers)
         except OrchardError as error:
-            await self._refuse(scope, receive, told, problem(error, request_id))
+            await self._refuse(scope, receive, told, problem(error, request_id), error.message)
         except Exception:  # noqa: BLE001 - the border: a bug is logged and answered, and costs no more
             SERVICE.exception("request failed")
             await self._refuse(scope, receive, told, unforeseen(request_id))
         finally:
             self._note(scope, told, span, time.perf_counter() - began)
 
-    async def _identify(self, scope: Scope, headers: Headers) -> None:
+    async def _passed(self, scope: Scope, receive: Receive, told: _Told, headers: Headers) -> None:
         if self._hosts:
             check_host(headers, self._hosts)
         if scope["type"] == "http" and (scope["path"] in _OPEN or scope["path"] in OWN_DOORS):
+            await self._app(scope, receive, told)
             return
         key = headers.get("x-api-key")
         if key is None and scope["type"] == "websocket":
             key = _key_in_query(scope)
         try:
-            scope["tenant"] = await self._services.tenancy.identify(key)
-        except ServiceFault as error:
+            tenant = scope["tenant"] = await self._services.tenancy.identify(key)
+            with self._under_way.one(tenant):
+                async with self._rights.held(key, tenant):
+                    await self._app(scope, receive, told)
+        except (KeyMissing, KeyRefused) as error:
             self._services.audit.record(
                 AuditEvent(
                     at=time.time(),
                     request_id=scope["request_id"],
-                    tenant="",
-                    key_id="",
+                    tenant=_of(scope).name,
+                    key_id=_of(scope).key_id,
                     action="key.refused",
                     status=status_of(error),
                     client=_client(scope),
@@ -89,7 +98,14 @@ class Front:
             )
             raise
 
-    async def _refuse(self, scope: Scope, receive: Receive, told: _Told, response: Response) -> None:
+    async def _refuse(
+        self, scope: Scope, receive: Receive, told: _Told, response: Response, reason: str = ""
+    ) -> None:
+        if told.status == _SWITCHED:
+            with contextlib.suppress(Exception):  # the client may have left, and the socket be closed
+                code = 1008 if reason else 1011
+                await told({"type": "websocket.close", "code": code, "reason": reason[:_REASON_MAX]})
+            return
         if told.status:
             return  # the answer has begun: cutting it is all that is left, and returning does that
         if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
@@ -98,21 +114,27 @@ class Front:
         await response(scope, receive, told)
 
     def _note(self, scope: Scope, told: _Told, span: RequestSpan, seconds: float) -> None:
-        tenant = scope.get("tenant")
+        tenant = _of(scope)
         route = str(getattr(scope.get("route"), "path", "other"))
         self._services.meters.answered(route, told.status, seconds)
-        span.end(route=route, status=told.status, tenant=tenant.name if tenant else "")
+        span.end(route=route, status=told.status, tenant=tenant.name)
         if ACCESS.isEnabledFor(logging.INFO):
             fields = {
                 "client": _client(scope),
-                "tenant": tenant.name if tenant else "",
-                "key_id": tenant.key_id if tenant else "",
+                "tenant": tenant.name,
+                "key_id": tenant.key_id,
                 "method": scope.get("method", "WEBSOCKET"),
                 "path": scope["path"],
                 "status": told.status,
                 "seconds": round(seconds, 6),
             }
             ACCESS.info("request", extra={"fields": fields})
+
+
+def _of(scope: Scope) -> Tenant:
+    """Who calls; nobody when its key was refused at once."""
+    tenant: Tenant = scope.get("tenant", _NOBODY)
+    return tenant
 
 
 def _marks(request_id: str, trace_id: str) -> dict[str, str]:

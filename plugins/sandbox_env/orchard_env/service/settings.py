@@ -32,6 +32,8 @@ class ServiceSettings(Record):
     """Time to readiness of a sandbox whose request names none, seconds."""
     ttl_s: float = Field(default=4 * 3600.0, gt=0)
     """Life span of a sandbox whose request names none, seconds."""
+    rights_s: float = Field(default=2.0, gt=0)
+    """So often it is looked whether the keys of requests and sockets under way are still good, seconds."""
     heartbeat_s: float = Field(default=120.0, gt=0)
     """A sandbox that ever sent a heartbeat is destroyed when none came for so long, seconds."""
     drain_s: float = Field(default=30.0, ge=0)

@@ -146,7 +146,7 @@ async def asked(service: Running, box: str, *calls: tuple[str, str, object]) -> 
         return f"{method} {path}", answer.status, told.decode("utf-8", "replace")
 
     headers = {"X-API-Key": "ours"}
-    patience = aiohttp.ClientTimeout(GENEROUS_S)
+    patience = aiohttp.ClientTimeout(total=GENEROUS_S)
     async with aiohttp.ClientSession(service.url, headers=headers, timeout=patience) as session:
         return await asyncio.gather(*(ask(session, *call) for call in calls))
 
