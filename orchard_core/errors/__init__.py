@@ -10,7 +10,7 @@
     |  |- SandboxUnavailable        this host cannot give the isolation asked for
     |  |  `- ServiceOverloaded      a sandbox service or cluster has no room now, and says when to come again
     |  |- SandboxCreateFailed       creation was tried and failed
-    |  |                            ImagePullFailed, QuotaExceeded, Unschedulable, SpecRefused
+    |  |                            CreateTimedOut, ImagePullFailed, QuotaExceeded, Unschedulable, SpecRefused
     |  |- SandboxGone               the sandbox, or the agent inside it, is dead
     |  |                            SandboxOutOfMemory, SandboxEvicted, SandboxPreempted, NodeLost,
     |  |                            SandboxExpired

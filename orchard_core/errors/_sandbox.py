@@ -29,6 +29,10 @@ class SandboxCreateFailed(SandboxError):
     """The sandbox was asked for and did not come up."""
 
 
+class CreateTimedOut(SandboxCreateFailed):
+    """The sandbox was not ready within the time that its creation was given."""
+
+
 class ImagePullFailed(SandboxCreateFailed):
     """The image could not be fetched: its name, the registry, or the credentials are wrong."""
 

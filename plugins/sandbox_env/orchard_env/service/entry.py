@@ -12,8 +12,10 @@ from enum import StrEnum
 from orchard_core import (
     AgentClient,
     AgentSandbox,
+    CreateTimedOut,
     OrchardError,
     Sandbox,
+    SandboxCreateFailed,
     SandboxGone,
     SandboxSpec,
     SandboxUnsupported,
@@ -133,6 +135,8 @@ class Entry:
     def sandbox(self) -> Sandbox:
         """The sandbox itself. Raises SandboxBusy while it is being made, and its fault when it has one."""
         fault = self.fault
+        if isinstance(fault, CreateTimedOut):  # told to who waits; for who comes later it failed
+            raise SandboxCreateFailed(fault.message, hint=fault.hint)
         if fault is not None:
             raise fault.with_traceback(None)  # else each raise adds its frames, and they what they hold
         if self._sandbox is None:

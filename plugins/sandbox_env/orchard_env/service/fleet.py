@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from orchard_core import (
     AdoptingProvider,
+    CreateTimedOut,
     CreationStep,
     OrchardError,
     Sandbox,
@@ -188,7 +189,7 @@ class Fleet:
             raise
         except TimeoutError:
             entry.fail(
-                SandboxCreateFailed(
+                CreateTimedOut(
                     f"sandbox {entry.id} was not ready within {limit_s:g} s",
                     hint="ask for a longer `timeout`",
                 )

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from orchard_core import (
     AgentRefused,
     ConfigError,
+    CreateTimedOut,
     DeadlineExceeded,
     DiskFull,
     ExecError,
@@ -48,6 +49,7 @@ _STATUS: tuple[tuple[type[OrchardError], int], ...] = (
     (ImagePullFailed, 422),
     (SpecRefused, 422),
     (Unschedulable, 503),
+    (CreateTimedOut, 408),
     (SandboxCreateFailed, 502),
     (SandboxGone, 410),
     (SnapshotMissing, 404),

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from orchard_core import SandboxSpec, Snapshot, SnapshotMissing
+from orchard_core import CreateTimedOut, SandboxSpec, Snapshot, SnapshotMissing
 from orchard_env.service.creating import create_sandbox
 from orchard_env.service.entry import Entry
 from orchard_env.service.noting import note
@@ -82,6 +82,8 @@ class SnapshotRoutes(Routes):
                 )
             for entry in made:
                 await entry.settled.wait()  # a making has its own limit
+                if isinstance(entry.fault, CreateTimedOut):
+                    raise entry.fault
                 _ = entry.sandbox
         except BaseException:
             await asyncio.gather(*(self._services.fleet.delete(entry) for entry in made))

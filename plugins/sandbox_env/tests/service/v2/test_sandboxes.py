@@ -117,6 +117,26 @@ def test_a_snapshot_is_restored_and_forks_begin_with_its_files(client: httpx.Cli
     client.delete(at)
 
 
+def test_what_is_not_made_in_its_time_is_told_as_such_to_who_waits_and_failed_for_who_comes_later(
+    client: httpx.Client,
+) -> None:
+    at = f"/v2/sandboxes/{make(client)['id']}"
+    before = client.get("/v2/usage").json()["sandboxes"]
+    late = client.post(f"{at}/fork", json={"count": 2, "timeout_s": 0.0001})
+    assert (late.status_code, late.json()["error"]) == (408, "CreateTimedOut")
+    assert client.get("/v2/usage").json()["sandboxes"] == before, "all or none"
+    made = client.post("/v2/sandboxes", params={"wait": GENEROUS_S}, json={"timeout_s": 0.0001}).json()
+    assert (made["status"], made["problem"]["error"]) == ("failed", "CreateTimedOut")
+    for answer in (
+        client.post(f"/v2/sandboxes/{made['id']}/exec", json={"command": "true"}),
+        client.get(f"/sandboxes/{made['id']}/wait"),
+    ):
+        assert (answer.status_code, answer.json()["error"]) == (502, "SandboxCreateFailed")
+        assert "was not ready within" in answer.json()["message"]
+    for each in (made["id"], at.rpartition("/")[2]):
+        client.delete(f"/v2/sandboxes/{each}")
+
+
 def test_the_service_tells_what_it_can_do_and_what_the_caller_has(client: httpx.Client, sandbox: str) -> None:
     able = client.get("/v2/capabilities").json()
     assert (able["provider"], able["capabilities"]["isolated"]) == ("local", True)
