@@ -166,7 +166,7 @@ async def _secret(state: SharedState) -> bytes:
         lease = await state.leases.take("service-secret", own.hex()[:8], 10.0)
         found = (await state.tables.read(_SECRETS)).rows.get("secret")
         if found is None and lease is not None:
-            await state.tables.put(_SECRETS, "secret", own)
+            await state.tables.put(_SECRETS, {"secret": own})
             found = own
         if lease is not None:
             await state.leases.drop(lease)

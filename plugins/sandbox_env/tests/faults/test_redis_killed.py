@@ -4,6 +4,7 @@ is answered as ever, once, and both replicas say that Redis is away and find bac
 from __future__ import annotations
 
 import base64
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,7 @@ class Scene:
 
     def lose_redis(self, step: Step, method: str, path: str, body: Any = None) -> httpx.Response:
         """Ask the first replica, and kill Redis when the request has come to the step: the answer."""
+        until(lambda: not any(self.replicas.degraded()), "both replicas have Redis")
         if step.at == "redis":
             stop = self.replicas.stop_at_redis(step.text.encode(), answer=step.answer)
         else:
@@ -76,17 +78,28 @@ class Scene:
     def leave(self, sandbox: str) -> None:
         """Delete it by the other replica, as the tenant's next creation by this one counts."""
         assert self.two.delete(f"/sandboxes/{sandbox}").status_code == 200
-        until(lambda: self.paper.pods() == self.paper.living() == {BYSTANDER}, "all but the bystander goes")
+        self.check_alone()
         make(self.one, sandbox_id="counted")
         assert self.replicas.counted() == [2, 2]
-        assert self.two.delete("/sandboxes/counted").status_code == 200
-        for left in self.paper.work(sandbox).iterdir():
-            left.unlink()
+
+    def check_alone(self) -> None:
+        """Nothing else stands."""
+        until(lambda: self.paper.pods() == self.paper.living() == {BYSTANDER}, "all but the bystander goes")
+
+    def clear(self) -> None:
+        """As the next case is to find it, whatever became of this one."""
+        self.replicas.go_on()
+        for sandbox in self.paper.pods() - {BYSTANDER}:
+            self.two.delete(f"/sandboxes/{sandbox}")
+        self.check_alone()
+        for folder in (self.paper.folder / "work").iterdir():
+            if folder.name != BYSTANDER:
+                shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """One for all steps: each leaves it as it found it."""
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """One for all steps."""
     with paper_cluster(tmp_path_factory.mktemp("paper")) as paper, running_redis() as redis:
         replicas = Replicas(paper, redis)
         try:
@@ -95,10 +108,19 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
             replicas.close()
 
 
+@pytest.fixture
+def scene(stage: Scene) -> Iterator[Scene]:
+    """It is left as it was found."""
+    yield stage
+    stage.clear()
+
+
 POD = "POST /api/v1/namespaces/default/pods"
+COUNTED, COUNTED_OUT = "$3\r\nbox\r\n$11\r\n1,1000,2048\r\n", "$3\r\nbox\r\n$6\r\n600000\r\n"
+"""Arguments of commands of Redis: the sandbox, with what it counts as or how long its end is remembered."""
 CREATE = {
-    "before it is counted": Step(at="redis", text="entries:tenant:alice"),
-    "when it is counted": Step(at="redis", text="entries:tenant:alice", answer=True),
+    "before it is counted": Step(at="redis", text=COUNTED),
+    "when it is counted": Step(at="redis", text=COUNTED, answer=True),
     "before the pod is asked for": Step(at="server", text=POD),
     "when the pod is made": Step(at="server", text=POD, answer=True),
 }
@@ -157,8 +179,8 @@ DELETE = {
     "before the agent is told": Step(at="agent", text="POST /v1/shutdown"),
     "before the pod is deleted": Step(at="server", text=GONE),
     "when the pod is deleted": Step(at="server", text=GONE, answer=True),
-    "before it is counted out": Step(at="redis", text="entries:tenant:alice"),
-    "when it is counted out": Step(at="redis", text="entries:tenant:alice", answer=True),
+    "before it is counted out": Step(at="redis", text=COUNTED_OUT),
+    "when it is counted out": Step(at="redis", text=COUNTED_OUT, answer=True),
 }
 
 

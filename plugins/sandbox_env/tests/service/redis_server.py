@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,9 @@ PASSWORD = "a-password-that-no-log-may-show"
 class RedisServer:
     """One server, on a Unix socket; it can be killed, stopped and started again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, env: Mapping[str, str] | None = None) -> None:
+        """`env` is over this process's own."""
+        self._env = {**os.environ, **(env or {})}
         self.socket = folder / "redis.sock"
         self.url = f"unix://{self.socket}"
         self._process: subprocess.Popen[bytes] | None = None
@@ -37,7 +40,10 @@ class RedisServer:
         bound = ("--port", "0", "--unixsocket", str(self.socket), "--requirepass", PASSWORD)
         kept = ("--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction")
         self._process = subprocess.Popen(
-            ["redis-server", *bound, *kept, *options], stdout=subprocess.DEVNULL, cwd=self.socket.parent
+            ["redis-server", *bound, *kept, *options],
+            stdout=subprocess.DEVNULL,
+            cwd=self.socket.parent,
+            env=self._env,
         )
         until = time.monotonic() + 30
         while self.ask("ping") != "PONG":
@@ -59,6 +65,11 @@ class RedisServer:
         assert self._process is not None
         self._process.send_signal(number)
 
+    @property
+    def running(self) -> bool:
+        """Whether it was started and not killed."""
+        return self._process is not None
+
     def kill(self) -> None:
         """kill -9, whatever state it is in."""
         if self._process is not None:
@@ -68,13 +79,13 @@ class RedisServer:
 
 
 @contextlib.contextmanager
-def running_redis() -> Iterator[RedisServer]:
+def running_redis(env: Mapping[str, str] | None = None) -> Iterator[RedisServer]:
     """A server until the end of the block. Skips where there is none."""
     if shutil.which("redis-server") is None:
         pytest.skip("no redis-server on this machine: tools/needs.sh installs it")
     # A socket's path is short, and pytest's folders are not.
     with tempfile.TemporaryDirectory(prefix="orchard-redis-") as folder:
-        server = RedisServer(Path(folder))
+        server = RedisServer(Path(folder), env)
         server.start()
         try:
             yield server

@@ -65,8 +65,8 @@ class Ledgers(Protocol):
 class Tables(Protocol):
     """Small tables that every replica keeps a copy of."""
 
-    async def put(self, table: str, key: str, value: bytes) -> None:
-        """Set one row, and tell listeners of the topic `table:NAME`."""
+    async def put(self, table: str, rows: Mapping[str, bytes]) -> None:
+        """Set these rows, and tell listeners of the topic `table:NAME`; fine when there is none."""
 
     async def remove(self, table: str, key: str) -> None:
         """Remove one row, likewise; fine when there is none."""

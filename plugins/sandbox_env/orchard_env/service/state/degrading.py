@@ -49,7 +49,6 @@ class DegradingLedgers:
         self._local = local
         self._most = most
         self._owed: dict[tuple[str, str], Amounts | None] = {}
-        shared.link.on_return = self._pay
 
     @property
     def owed(self) -> int:
@@ -98,7 +97,8 @@ class DegradingLedgers:
         except StateUnavailable:
             return await self._local.ledgers.read(ledger)
 
-    async def _pay(self) -> None:
+    async def pay(self) -> None:
+        """Tell the store, which is back. Raises StateUnavailable."""
         # The store knew these, and has lost them unless another replica, for which it was back sooner, has
         # removed them.
         for ledger, entries in self._local.ledgers.made_within(RECENT_S).items():
@@ -114,15 +114,18 @@ class DegradingLedgers:
 
 
 class DegradingTables:
-    """As Tables; alone, the last copies are read, and nothing can be written."""
+    """As Tables; alone, the last copies are read, and nothing can be written. A store that comes back without
+    a table is given the copy."""
 
     def __init__(self, shared: RedisState) -> None:
         self._shared = shared
         self._copies: dict[str, Table] = {}
 
-    async def put(self, table: str, key: str, value: bytes) -> None:
+    async def put(self, table: str, rows: Mapping[str, bytes]) -> None:
         """As Tables."""
-        await self._shared.tables.put(table, key, value)
+        await self._shared.tables.put(table, rows)
+        with suppress(StateUnavailable):
+            await self.read(table)
 
     async def remove(self, table: str, key: str) -> None:
         """As Tables."""
@@ -145,6 +148,11 @@ class DegradingTables:
             if table not in self._copies:
                 raise
             return self._copies[table].version
+
+    async def give_back(self) -> None:
+        """Tell the store, which is back. Raises StateUnavailable."""
+        for table, copy in list(self._copies.items()):
+            await self._shared.tables.restore(table, copy.rows)
 
 
 class DegradingTopics:
@@ -229,6 +237,7 @@ class DegradingState:
         self.ledgers = DegradingLedgers(shared, local)
         self.tables = DegradingTables(shared)
         self.beats = DegradingBeats(shared)
+        shared.link.on_return = self._returned
 
     def health(self) -> StateHealth:
         """Whether the store is there."""
@@ -237,3 +246,8 @@ class DegradingState:
     async def close(self) -> None:
         """Close every connection."""
         await self._shared.close()
+
+    async def _returned(self) -> None:
+        # First, because a replica that starts now knows nobody before it has read the keys.
+        await self.tables.give_back()
+        await self.ledgers.pay()

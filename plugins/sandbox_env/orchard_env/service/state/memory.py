@@ -175,9 +175,10 @@ class MemoryTables:
         self._topics = topics
         self._tables: dict[str, Table] = {}
 
-    async def put(self, table: str, key: str, value: bytes) -> None:
+    async def put(self, table: str, rows: Mapping[str, bytes]) -> None:
         """As Tables."""
-        await self._change(table, {**self._table(table).rows, key: value})
+        if rows:
+            await self._change(table, {**self._table(table).rows, **rows})
 
     async def remove(self, table: str, key: str) -> None:
         """As Tables."""

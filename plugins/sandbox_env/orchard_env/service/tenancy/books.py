@@ -92,7 +92,7 @@ class SharedBook:
         """See Book. Raises StateUnavailable, and SandboxUnavailable when others edit without end."""
         async with self._alone():
             record = change(await self.read())
-            await self._state.tables.put(TABLE, row_of(record), record.model_dump_json().encode())
+            await self._state.tables.put(TABLE, {row_of(record): record.model_dump_json().encode()})
         return record
 
     async def spread(self, within_s: float) -> Spread | None:

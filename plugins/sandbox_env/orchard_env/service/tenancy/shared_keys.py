@@ -25,6 +25,12 @@ TABLE = "access"
 _LOOK_S = 1.0
 """Between looks for what no event told of."""
 
+_AWAY = "the shared store is away"
+_EMPTY = (
+    "the shared store holds none; it is new, and `orchard env keys create` makes one, or it has forgotten "
+    "them, and another replica writes them back"
+)
+
 _Kind = TypeVar("_Kind", KeyRecord, TenantRecord)
 
 
@@ -41,16 +47,17 @@ class SharedKeys:
         self._loaded = loaded
         self._rows: Mapping[str, KeyRecord | TenantRecord] = {}
         self._index: AccessIndex | None = None
+        self._why = _AWAY
         self._version = -1
         self._tasks: list[asyncio.Task[None]] = []
         self._reading = asyncio.Lock()
 
     @property
     def index(self) -> AccessIndex:
-        """All of it, as this replica knows it. Raises ServiceOverloaded until it was read once."""
+        """All of it, as this replica knows it. Raises ServiceOverloaded until there is any to be known."""
         if self._index is None:
             raise ServiceOverloaded(
-                "this replica has not read its keys yet, because the shared store is away",
+                f"this replica has not read its keys yet: {self._why}",
                 retry_after_s=2.0,
                 hint="come again, or ask another replica",
             )
@@ -59,7 +66,7 @@ class SharedKeys:
     @property
     def fault(self) -> str:
         """Why there are no keys."""
-        return "" if self._index is not None else "the keys were never read: the shared store is away"
+        return "" if self._index is not None else f"the keys were never read: {self._why}"
 
     @property
     def version(self) -> int:
@@ -94,14 +101,17 @@ class SharedKeys:
 
     async def _read(self) -> None:
         table = await self._state.tables.read(TABLE)
+        if not table.version and not self._rows:
+            self._why = _EMPTY  # whose keys are not here must not be told that they are wrong
+            return
         found = _records(table)
         lost = [name for name, record in self._rows.items() if _older(found.get(name), record)]
         self._rows = {**found, **{name: self._rows[name] for name in lost}}
         self._index = AccessIndex(_of(self._rows, TenantRecord), _of(self._rows, KeyRecord))
         self._version = table.version
         await self._loaded(table.version)
-        for name in lost:
-            await self._state.tables.put(TABLE, name, self._rows[name].model_dump_json().encode())
+        rows = {name: self._rows[name].model_dump_json().encode() for name in lost}
+        await self._state.tables.put(TABLE, rows)
 
 
 def row_of(record: KeyRecord | TenantRecord) -> str:

@@ -143,9 +143,9 @@ async def test_settling_ten_thousand_is_one_step(state: SharedState) -> None:
 
 async def test_a_table_is_read_back_byte_for_byte_and_each_change_has_a_version(state: SharedState) -> None:
     assert await state.tables.version("keys") == 0
-    await state.tables.put("keys", "a", b"\x00\xff|\n")
+    await state.tables.put("keys", {"a": b"\x00\xff|\n"})
     first = await state.tables.version("keys")
-    await state.tables.put("keys", "b", b"2")
+    await state.tables.put("keys", {"b": b"2"})
     await state.tables.remove("keys", "b")
     table = await state.tables.read("keys")
     assert table.rows == {"a": b"\x00\xff|\n"}
@@ -161,7 +161,7 @@ async def test_whoever_listens_hears_each_message_and_every_change_of_a_table(st
         assert await anext(tables) is None
         for number in range(20):
             await state.topics.publish("drain", str(number).encode())
-        await state.tables.put("keys", "a", b"1")
+        await state.tables.put("keys", {"a": b"1"})
         assert [await anext(drains) for _ in range(20)] == [str(number).encode() for number in range(20)]
         assert await anext(tables) is not None
 

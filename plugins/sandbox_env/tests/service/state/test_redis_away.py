@@ -134,13 +134,61 @@ async def test_a_server_that_forgot_everything_unnoticed_is_noticed_by_a_heartbe
 async def test_the_last_copy_of_a_table_serves_and_a_change_is_refused(
     redis_server: RedisServer, state: DegradingState
 ) -> None:
-    await state.tables.put("keys", "a", b"1")
+    await state.tables.put("keys", {"a": b"1"})
     table = await state.tables.read("keys")
     redis_server.kill()
     assert await state.tables.read("keys") == table
     assert await state.tables.version("keys") == table.version
     with pytest.raises(StateUnavailable, match="away"):
-        await state.tables.put("keys", "b", b"2")
+        await state.tables.put("keys", {"b": b"2"})
+
+
+async def test_a_server_that_forgot_a_table_has_it_back_before_it_counts_as_back(
+    redis_server: RedisServer, state: DegradingState
+) -> None:
+    await state.tables.put("keys", {"a": b"1", "b": b"\x00|"})
+    redis_server.kill()
+    await state.ledgers.hold("t", "s", (1,), NONE)
+    redis_server.start()
+    await shared(state)
+    other = RedisState(redis_server.settings())
+    assert (await other.tables.read("keys")).rows == {"a": b"1", "b": b"\x00|"}
+    await other.close()
+
+
+async def test_a_table_that_was_written_anew_is_not_replaced_by_an_old_copy(
+    redis_server: RedisServer, state: DegradingState
+) -> None:
+    await state.replicas.beat("a", b"", 60.0)
+    await state.tables.put("keys", {"a": b"old"})
+    redis_server.ask("FLUSHALL")
+    other = RedisState(redis_server.settings())
+    await other.tables.put("keys", {"a": b"new"})
+    await state.replicas.beat("a", b"", 60.0)
+    assert state.health().generation == 1
+    assert (await state.tables.read("keys")).rows == {"a": b"new"}
+    await other.close()
+
+
+async def test_a_call_that_fails_late_says_nothing_of_a_server_that_came_back_meanwhile(
+    redis_server: RedisServer,
+) -> None:
+    state = RedisState(redis_server.settings(timeout_s=60.0))
+    await state.replicas.beat("a", b"", 60.0)
+    early = asyncio.create_task(state.link.call("BLPOP", "nothing", 0))
+
+    async def waits() -> bool:
+        return "cmd=blpop" in redis_server.ask("CLIENT", "LIST")
+
+    await until(waits)
+    redis_server.ask("FLUSHALL")
+    await state.replicas.beat("a", b"", 60.0)
+    assert state.health().generation == 1
+    redis_server.ask("CLIENT", "KILL", "TYPE", "normal")
+    with pytest.raises(StateUnavailable):
+        await early
+    assert state.health().shared
+    await state.close()
 
 
 async def test_a_listener_hears_again_after_the_server_was_killed(

@@ -99,6 +99,26 @@ async def test_a_replica_that_starts_without_redis_says_so_and_knows_its_keys_wh
     await other.close()
 
 
+async def test_a_replica_that_finds_a_store_without_keys_calls_nobodys_key_wrong(
+    redis_server: RedisServer, state: SharedState
+) -> None:
+    issued = await create_key(SharedBook(state), "alice")
+    kept = SharedKeys(state)
+    await kept.start()
+    await kept.close()
+    redis_server.ask("FLUSHALL")
+    late = SharedKeys(state)
+    await late.start()
+    with pytest.raises(ServiceOverloaded, match="holds none"):
+        await KeyedTenancy(late, state).identify(issued.text)
+    assert late.fault
+    await kept.start()  # it writes back what it knows
+    await until(lambda: not late.fault)
+    assert (await KeyedTenancy(late, state).identify(issued.text)).name == "alice"
+    for keys in (kept, late):
+        await keys.close()
+
+
 async def test_a_revocation_waits_until_every_live_replica_goes_by_it(
     redis_server: RedisServer, state: SharedState
 ) -> None:
@@ -124,7 +144,7 @@ async def test_a_row_that_is_broken_counts_for_nothing_and_the_rest_is_read(
     redis_server: RedisServer, state: SharedState
 ) -> None:
     issued = await create_key(SharedBook(state), "alice")
-    await state.tables.put(TABLE, "key:broken", b"{")
+    await state.tables.put(TABLE, {"key:broken": b"{"})
     keys = SharedKeys(state)
     await keys.start()
     assert set(keys.index.keys) == {issued.record.id}

@@ -81,7 +81,12 @@ local seen = now - tonumber(ARGV[1])
 local stands = {}
 for i = 4, #ARGV, 2 do stands[ARGV[i]] = true end
 for _, entry in ipairs(redis.call('HKEYS', entries)) do
-  if not stands[entry] and find(entry) <= seen - tonumber(ARGV[2]) then remove(entry) end
+  local made, amounts = find(entry)
+  if made > now then  -- before the clock stepped back; else it would be young for hours
+    put(entry, table.concat(amounts, ','), now)
+    made = now
+  end
+  if not stands[entry] and made <= seen - tonumber(ARGV[2]) then remove(entry) end
 end
 for i = 4, #ARGV, 2 do
   local gone = tonumber(redis.call('ZSCORE', dropped, ARGV[i]) or '-1')

@@ -96,14 +96,15 @@ class RedisLink:
     async def _bounded(self, work: Callable[[], Awaitable[Any]]) -> Any:
         from redis.exceptions import RedisError
 
+        generation = self._generation
         try:
             async with asyncio.timeout(self._settings.timeout_s):
                 return await work()
         except TimeoutError as error:
-            self._lost(f"no answer within {self._settings.timeout_s:g} s")
+            self._lost(f"no answer within {self._settings.timeout_s:g} s", generation)
             raise self._unavailable() from error
         except (RedisError, OSError) as error:
-            self._lost(_in_words(error))
+            self._lost(_in_words(error), generation)
             raise self._unavailable() from error
 
     def _unavailable(self) -> StateUnavailable:
@@ -112,7 +113,9 @@ class RedisLink:
             hint="see that the server runs, lets the service in, and has memory left; it is tried again",
         )
 
-    def _lost(self, why: str) -> None:
+    def _lost(self, why: str, generation: int) -> None:
+        if generation != self._generation:
+            return  # a call from before the server was back says nothing of how it is now
         if not self._fault:
             _LOG.warning("the shared Redis is away: %s; each replica goes on by itself", why)
         self._fault = why

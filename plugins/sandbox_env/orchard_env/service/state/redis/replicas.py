@@ -10,7 +10,8 @@ _NOW = "local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] /
 _BEAT = (
     _NOW
     + """
-redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now + ARGV[2]) .. '|' .. ARGV[3])
+local till = string.format('%.0f', now + ARGV[2])
+redis.call('HSET', KEYS[1], ARGV[1], till .. '|' .. ARGV[2] .. '|' .. ARGV[3])
 redis.call('SET', KEYS[2], string.format('%.0f', now), 'NX')
 return redis.call('GET', KEYS[2])
 """
@@ -21,8 +22,12 @@ _ALIVE = (
 local alive = {}
 local flat = redis.call('HGETALL', KEYS[1])
 for i = 1, #flat, 2 do
-  local till, note = string.match(flat[i + 1], '^(%d+)|(.*)$')
-  if tonumber(till) > now then
+  local till, lasts, note = string.match(flat[i + 1], '^(%d+)|(%d+)|(.*)$')
+  if till and till - lasts > now then  -- before the clock stepped back; else the dead would live for hours
+    till = string.format('%.0f', now + lasts)
+    redis.call('HSET', KEYS[1], flat[i], till .. '|' .. lasts .. '|' .. note)
+  end
+  if till and tonumber(till) > now then
     alive[#alive + 1] = flat[i]
     alive[#alive + 1] = note
   else

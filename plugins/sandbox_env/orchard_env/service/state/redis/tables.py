@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from orchard_env.service.state.redis.link import RedisLink
 from orchard_env.service.state.values import Table
 
-_CHANGE = """
+_STEP = """
 local t = redis.call('TIME')
-if ARGV[1] == 'put' then redis.call('HSET', KEYS[1], ARGV[2], ARGV[3]) else redis.call('HDEL', KEYS[1], ARGV[2]) end
 -- Begins at the time, so that no version comes back when the server forgot the last one.
 local last = tonumber(redis.call('GET', KEYS[2]) or '0')
 local next = string.format('%.0f', math.max(last + 1, t[1] * 1000 + math.floor(t[2] / 1000)))
 redis.call('SET', KEYS[2], next)
 redis.call('PUBLISH', KEYS[3], next)
 return next
-"""  # noqa: E501
+"""
+_PUT = "for i = 1, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1]) end" + _STEP
+_REMOVE = "redis.call('HDEL', KEYS[1], ARGV[1])" + _STEP
+_RESTORE = "if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end\n" + _PUT
 _READ = "return {redis.call('GET', KEYS[2]), redis.call('HGETALL', KEYS[1])}"
 
 
@@ -26,13 +28,14 @@ class RedisTables:
     def __init__(self, link: RedisLink) -> None:
         self._link = link
 
-    async def put(self, table: str, key: str, value: bytes) -> None:
+    async def put(self, table: str, rows: Mapping[str, bytes]) -> None:
         """As Tables."""
-        await self._link.run(_CHANGE, self._keys(table), ["put", key, value])
+        if rows:
+            await self._link.run(_PUT, self._keys(table), _flat(rows))
 
     async def remove(self, table: str, key: str) -> None:
         """As Tables."""
-        await self._link.run(_CHANGE, self._keys(table), ["remove", key, b""])
+        await self._link.run(_REMOVE, self._keys(table), [key])
 
     async def read(self, table: str) -> Table:
         """As Tables."""
@@ -44,9 +47,18 @@ class RedisTables:
         """As Tables."""
         return int(await self._link.call("GET", self._keys(table)[1]) or 0)
 
+    async def restore(self, table: str, rows: Mapping[str, bytes]) -> None:
+        """Give a server that has forgotten the table what it held, all at once; nothing when it has one."""
+        if rows:
+            await self._link.run_now(_RESTORE, self._keys(table), _flat(rows))
+
     def _keys(self, table: str) -> list[str]:
         return [
             self._link.key("table", table),
             self._link.key("version", table),
             self._link.key("topic", f"table:{table}"),
         ]
+
+
+def _flat(rows: Mapping[str, bytes]) -> list[str | bytes]:
+    return [part for row in rows.items() for part in row]
