@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from orchard_env.service.bounded_socket import BoundedSocket
 from orchard_env.service.exchange import ExchangeProtocol
+from orchard_env.service.held import HELD_MAX, Held
 from orchard_env.service.problems import refused
 from orchard_env.service.room import Room, connections_max
 
@@ -27,6 +28,8 @@ HEAD_MAX = 64 << 10
 """Bytes of them at most."""
 IDLE_S = 75.0
 """A connection that carries nothing for so many seconds is closed."""
+MESSAGE_MAX = 5 << 20
+"""Bytes of a WebSocket's message; who takes JSON from them says so from 4 MiB on."""
 STALL_S = 120.0
 """A client that takes nothing of its answer for so many seconds is cut off."""
 LINGER_S = 2.0
@@ -181,19 +184,21 @@ def server(
     *,
     drain_s: float,
     connection: type[Connection] = Connection,
+    websocket: type[BoundedSocket] = BoundedSocket,
     connections: int = 0,
+    held: int = HELD_MAX,
     **more: Any,
 ) -> Server:
     """A server that, told to end, takes no more connections, waits `drain_s` for the requests it has, and
-    then ends the application's life span. `connections` bounds how many it holds; see `connections_max`.
-    `more` goes to uvicorn: certificates."""
+    then ends the application's life span. `connections` bounds how many it holds; see `connections_max`,
+    `held` what those of WebSockets have it hold. `more` goes to uvicorn: certificates."""
     room = Room(connections_max(connections))
     return Server(
         uvicorn.Config(
             app,
             http=partial(connection, room=room),  # type: ignore[arg-type]
-            ws=partial(BoundedSocket, room=room),  # type: ignore[arg-type]
-            ws_max_size=16 << 20,
+            ws=partial(websocket, room=room, held=Held(held)),  # type: ignore[arg-type]
+            ws_max_size=MESSAGE_MAX,
             # Its memory and time would be the client's to spend.
             ws_per_message_deflate=False,
             loop="asyncio",

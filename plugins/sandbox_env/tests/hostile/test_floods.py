@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import pytest
-from orchard_env.service.bounded_socket import FRAGMENTS_MAX
+from orchard_env.service.bounded_socket import FRAGMENTS_MAX, BoundedSocket
 from orchard_env.service.seams import Tenant
 
 from orchard_core import load_provider
 
-from ..service.running import KnownKeys, Running, parts_of, running
+from ..service.running import GENEROUS_S, KnownKeys, Running, parts_of, running
 from .conftest import made
 from .raw_socket import CLOSE, CONTINUED, PING, PONG, TEXT, connected, frame, frames, upgraded
 
@@ -27,6 +29,73 @@ def narrow(isolation: None) -> Iterator[Running]:
     parts = lambda: parts_of(load_provider("local"), tenancy=keys, connections=MOST)  # noqa: E731
     with running(parts, key="ours") as served:
         yield served
+
+
+class Impatient(BoundedSocket):
+    """Waits less long, and counts the clients that are gone."""
+
+    stall_s = 0.5
+    linger_s = 0.2
+    gone: ClassVar[list[bool]] = []
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See BoundedSocket."""
+        super().connection_lost(exc)
+        self.gone.append(True)
+
+
+HELD = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def impatient(isolation: None) -> Iterator[Running]:
+    """A service that holds little for the clients of its sockets, and waits little for them."""
+    keys = KnownKeys(ours=Tenant(name="ours"), theirs=Tenant(name="theirs"))
+    parts = lambda: parts_of(load_provider("local"), tenancy=keys)  # noqa: E731
+    with running(parts, key="ours", websocket=Impatient, held=HELD) as served:
+        yield served
+
+
+def test_messages_that_never_end_have_a_bound_together_and_who_holds_most_makes_room(
+    impatient: Running,
+) -> None:
+    """Each of them may be large, and there may be thousands."""
+    path = f"/v2/sandboxes/{made(impatient)}/exec/stream"
+    piece = b" " * 60_000
+    with contextlib.ExitStack() as stack:
+        peers = [stack.enter_context(connected(impatient)) for _ in range(5)]
+        for peer in peers:
+            upgraded(peer, path, key="ours")
+        for peer in peers[1:]:
+            peer.sendall(frame(TEXT, piece, last=False))
+        greedy, *others = peers
+        with contextlib.suppress(ConnectionError):
+            greedy.sendall(frame(TEXT, piece, last=False))
+            for _ in range(HELD // len(piece)):
+                greedy.sendall(frame(CONTINUED, piece, last=False))
+        kind, body = frames(greedy, b"never")[-1]
+        assert (kind, struct.unpack("!H", body[:2])[0]) == (CLOSE, 1013)
+        for peer in others:
+            peer.sendall(frame(PING, b"still here"))
+            assert frames(peer, b"still here")[-1] == (PONG, b"still here")
+
+
+def test_who_takes_nothing_of_what_it_asked_for_does_not_keep_its_connection(impatient: Running) -> None:
+    """To close in order waits until all is sent, which is for ever."""
+    before = len(Impatient.gone)
+    path = f"/v2/sandboxes/{made(impatient)}/exec/stream"
+    with connected(impatient, buffer=1024) as peer:
+        upgraded(peer, path, key="ours")
+        peer.sendall(frame(TEXT, b'{"command": "yes"}'))
+        until(lambda: len(Impatient.gone) > before)
+
+
+def until(state: Callable[[], bool]) -> None:
+    """Wait for it."""
+    late = time.monotonic() + GENEROUS_S
+    while not state():
+        assert time.monotonic() < late
+        time.sleep(0.01)
 
 
 @pytest.mark.slow

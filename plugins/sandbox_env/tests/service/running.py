@@ -104,12 +104,17 @@ def running(
     key: str | None = None,
     parts: tuple[Part, ...] = (),
     connection: type[Connection] = Connection,
+    **listener: Any,
 ) -> Iterator[Running]:
-    """Serve until left, in a thread of its own. `make` is called there. Leaving drains the service."""
+    """Serve until left, in a thread of its own. `make` is called there. Leaving drains the service.
+    `listener`: more for its server."""
     started: Future[Running] = Future()
     stopping = threading.Event()
     thread = threading.Thread(
-        target=lambda: asyncio.run(_serve(make, key, parts, connection, started, stopping)), daemon=True
+        target=lambda: asyncio.run(
+            _serve(make, key, parts, {"connection": connection, **listener}, started, stopping)
+        ),
+        daemon=True,
     )
     thread.start()
     try:
@@ -123,7 +128,7 @@ async def _serve(
     make: Callable[[], Services],
     key: str | None,
     parts: tuple[Part, ...],
-    connection: type[Connection],
+    listener: dict[str, Any],
     started: Future[Running],
     stopping: threading.Event,
 ) -> None:
@@ -132,9 +137,7 @@ async def _serve(
         with listening("127.0.0.1", 0) as sock:
             app = build_app(services, parts=parts)
             settings = services.settings
-            serving = server(
-                app, drain_s=settings.drain_s, connection=connection, connections=settings.connections
-            )
+            serving = server(app, drain_s=settings.drain_s, connections=settings.connections, **listener)
             task = asyncio.create_task(serving.serve(sockets=[sock]))
             while not serving.started and not task.done():
                 await asyncio.sleep(0.01)

@@ -57,7 +57,11 @@ class Feed:
 
     async def add(self, piece: bytes | None) -> None:
         """A piece, or None for the end of the input. Waits while too many wait."""
-        await self._queue.put(piece)
+        if piece is None:
+            await self._queue.put(None)
+        for start in range(0, len(piece or b""), _PIECE):
+            assert piece is not None
+            await self._queue.put(piece[start : start + _PIECE])
 
     async def run(self) -> None:
         """Hand everything on, for ever. A command that stops reading is no error, as in a shell's pipe."""
@@ -68,8 +72,7 @@ class Feed:
             try:
                 if piece is None:
                     await post(self._client, self._exec_id, b"", offset, eof=True)
-                for start in range(0, len(piece or b""), _PIECE):
-                    assert piece is not None
-                    offset = await post(self._client, self._exec_id, piece[start : start + _PIECE], offset)
+                else:
+                    offset = await post(self._client, self._exec_id, piece, offset)
             except StdinClosed:
                 continue
