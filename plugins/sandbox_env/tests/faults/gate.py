@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 _PIECE = 64 << 10
+_TEXT_MAX = 256
+"""Bytes of what came before that are kept: a network cuts a text wherever it likes."""
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Dial = Callable[[], Awaitable[Streams]]
@@ -30,6 +32,11 @@ class Stop:
     """Set to let go on what was stopped."""
     deliver: bool = True
     """Whether what was stopped arrives after all, its sender dead or not."""
+
+    def within(self, before: bytes, piece: bytes) -> bool:
+        """Whether the text ends in this piece, after what came before it."""
+        assert len(self.text) <= _TEXT_MAX
+        return self.text in before[max(0, len(before) - len(self.text) + 1) :] + piece
 
 
 class Gate:
@@ -118,8 +125,10 @@ class Gate:
     async def _forth(
         self, reader: asyncio.StreamReader, beyond: asyncio.StreamWriter, awaited: list[Stop]
     ) -> None:
+        before = b""
         while piece := await reader.read(_PIECE):
-            stop = next((one for one in self._stops if one.text in piece), None)
+            stop = next((one for one in self._stops if one.within(before, piece)), None)
+            before = (before + piece)[-_TEXT_MAX:]
             if stop is not None:
                 self._stops.remove(stop)
                 if stop.answer:

@@ -1,10 +1,11 @@
 """kill -9 of the service at every step of create, exec, upload and delete, over a cluster of real agents: a
-step is reached because its message is stopped on its way, and the service dies there."""
+step is reached because its message is stopped on its way, and the service dies there. One death serves all
+steps of a kind: each is reached in a sandbox of its own."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,6 +37,22 @@ class Step:
     """What was on its way arrives after the sender's death."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A request that comes to a step."""
+
+    step: Step
+    """Where it is when the service dies."""
+    sandbox: str
+    """Its own."""
+    method: str = "POST"
+    """Of HTTP."""
+    path: str
+    """Of the service."""
+    body: Any = None
+    """JSON."""
+
+
 class Scene:
     """A cluster, the service of the moment, and a stranger's sandbox that nobody may touch."""
 
@@ -57,17 +74,23 @@ class Scene:
         flags = ("--provider", "kubernetes", "--config", str(self.config))
         return Orchestrator(self.paper.folder / "log", *flags).come_up()
 
-    def die_at(self, step: Step, sandbox: str, method: str, path: str, body: Any = None) -> None:
-        """Send a request, kill the service when it has come to the step, and start another."""
-        text = step.text.replace("ID", sandbox)
-        stop = self.paper.stop(text, at_agent=sandbox if step.agent else None, answer=step.answer)
-        with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(self.client.request, method, path, json=body)
-            assert stop.reached.wait(GENEROUS_S), f"the service never sent {text}"
+    def die_at(self, *asked: Asked) -> None:
+        """Send the requests, kill the service when each has come to its step, and start another."""
+        stops = []
+        with ThreadPoolExecutor(len(asked)) as pool:
+            answers = []
+            for one in asked:
+                text = one.step.text.replace("ID", one.sandbox)
+                at_agent = one.sandbox if one.step.agent else None
+                stops.append(self.paper.stop(text, at_agent=at_agent, answer=one.step.answer))
+                answers.append(pool.submit(self.client.request, one.method, one.path, json=one.body))
+                assert stops[-1].reached.wait(GENEROUS_S), f"the service never sent {text}"
             self.service.process.kill()
             self.service.process.wait()
-            _over(asked)
-        self.paper.go_on(stop, deliver=step.deliver)
+            for answer in answers:
+                _over(answer)
+        for one, stop in zip(asked, stops, strict=True):
+            self.paper.go_on(stop, deliver=one.step.deliver)
         self.service.kill()
         self.service = self.start()
 
@@ -105,105 +128,134 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 CREATE = {
-    "before it asks for the pod": Step(text=POD),
-    "when it has asked for the pod": Step(text=POD, deliver=True),
-    "when the pod is made": Step(text=POD, answer=True),
+    "not-asked-for": Step(text=POD),
+    "asked-for": Step(text=POD, deliver=True),
+    "made": Step(text=POD, answer=True),
 }
+"""Sandboxes, by what is done of them when the service dies."""
 
 
-@pytest.mark.parametrize("step", CREATE.values(), ids=CREATE)
-def test_a_create_is_found_whole_or_not_at_all(scene: Scene, step: Step) -> None:
-    asked = {"image": "any", "sandbox_id": "new"}
-    scene.die_at(step, "new", "POST", "/sandboxes", asked)
-    if step.deliver or step.answer:
-        until(lambda: "new" in scene.paper.pods(), "the pod that was asked for is made")
-        assert scene.client.post("/sandboxes", json=asked).status_code == 409
-    else:
-        assert scene.client.get("/sandboxes/new").status_code == 404
-        make(scene.client, sandbox_id="new")
-    assert run(scene.client, "new", "echo hi")["stdout"] == "hi\n"
-    scene.check_nothing_left("new")
-    scene.check_strangers()
-    assert scene.client.delete("/sandboxes/new").status_code == 200
-    scene.check_nothing_left()
+def test_creates_are_found_whole_or_not_at_all(scene: Scene) -> None:
+    orders = {name: {"image": "any", "sandbox_id": name} for name in CREATE}
+    scene.die_at(
+        *(Asked(step=CREATE[name], sandbox=name, path="/sandboxes", body=orders[name]) for name in CREATE)
+    )
+    for name, step in CREATE.items():
+        if step.deliver or step.answer:
+            until(lambda name=name: name in scene.paper.pods(), f"the pod {name} that was asked for is made")
+            assert scene.client.post("/sandboxes", json=orders[name]).status_code == 409, name
+        else:
+            assert scene.client.get(f"/sandboxes/{name}").status_code == 404, name
+            make(scene.client, sandbox_id=name)
+        assert run(scene.client, name, "echo hi")["stdout"] == "hi\n", name
+    _leave(scene, *CREATE)
 
 
 EXEC = {
-    "before it sends the command": Step(text="POST /v1/exec", agent=True),
-    "when it has sent the command": Step(text="POST /v1/exec", agent=True, deliver=True),
-    "when the command runs": Step(text="POST /v1/exec", agent=True, answer=True),
+    "not-sent": Step(text="POST /v1/exec", agent=True),
+    "sent": Step(text="POST /v1/exec", agent=True, deliver=True),
+    "begun": Step(text="POST /v1/exec", agent=True, answer=True),
 }
 
 
-@pytest.mark.parametrize("step", EXEC.values(), ids=EXEC)
-def test_a_command_runs_once_however_often_it_is_sent(scene: Scene, step: Step) -> None:
-    make(scene.client, sandbox_id="box")
+def test_commands_run_once_however_often_they_are_sent(scene: Scene) -> None:
+    _make(scene, EXEC)
     order = {"command": "echo ran >> log; echo done", "exec_id": "one", "wait": True}
-    scene.die_at(step, "box", "POST", "/sandboxes/box/exec", order)
-    log = scene.paper.work("box") / "log"
-    if step.deliver or step.answer:
-        until(log.exists, "a command that was sent runs, whoever sent it is dead")
-        told = scene.client.get("/jobs/box.one/wait").raise_for_status().json()
-        assert (told["status"], told["stdout"]) == ("succeeded", "done\n")
-    else:
-        assert scene.client.get("/jobs/box.one").status_code == 404
-    for _ in range(2):
-        told = scene.client.post("/sandboxes/box/exec", json=order).json()
-        assert (told["job_id"], told["status"], told["stdout"]) == ("box.one", "succeeded", "done\n")
-    assert log.read_text() == "ran\n"
-    _leave(scene, "box")
+    scene.die_at(
+        *(
+            Asked(step=step, sandbox=box, path=f"/sandboxes/{box}/exec", body=order)
+            for box, step in EXEC.items()
+        )
+    )
+    for box, step in EXEC.items():
+        log, job = scene.paper.work(box) / "log", f"{box}.one"
+        if step.deliver or step.answer:
+            until(log.exists, f"the command of {box} runs, whoever sent it is dead")
+            told = scene.client.get(f"/jobs/{job}/wait").raise_for_status().json()
+            assert (told["status"], told["stdout"]) == ("succeeded", "done\n"), box
+        else:
+            assert scene.client.get(f"/jobs/{job}").status_code == 404, box
+        for _ in range(2):
+            told = scene.client.post(f"/sandboxes/{box}/exec", json=order).json()
+            assert (told["job_id"], told["status"], told["stdout"]) == (job, "succeeded", "done\n")
+        assert log.read_text() == "ran\n", box
+    _leave(scene, *EXEC)
 
 
-CONTENT = b"a" * (3 << 20) + b"THE-END"
+CONTENT = b"a" * (1 << 20) + b"THE-END"
 UPLOAD = {
-    "before it sends the file": Step(text="/v1/files", agent=True),
-    "in the middle of the file": Step(text="THE-END", agent=True),
-    "when the file is on its way": Step(text="/v1/files", agent=True, deliver=True),
-    "when the file is written": Step(text="THE-END", agent=True, answer=True),
+    "not-sent": Step(text="/v1/files", agent=True),
+    "half-sent": Step(text="THE-END", agent=True),
+    "sent": Step(text="/v1/files", agent=True, deliver=True),
+    "written": Step(text="THE-END", agent=True, answer=True),
 }
 
 
-@pytest.mark.parametrize("step", UPLOAD.values(), ids=UPLOAD)
-def test_a_file_is_there_whole_or_not_at_all(scene: Scene, step: Step) -> None:
-    make(scene.client, sandbox_id="box")
-    at = scene.paper.work("box") / "file"
-    body = {"path": str(at), "content": base64.b64encode(CONTENT).decode()}
-    scene.die_at(step, "box", "POST", "/sandboxes/box/files", body)
-    # Whether what was on its way was enough is the network's affair; half a file is nobody's.
-    assert not at.exists() or at.read_bytes() == CONTENT
-    if step.answer:
-        until(at.exists, "what arrived whole is written")
-    assert scene.client.post("/sandboxes/box/files", json=body).status_code == 200
-    assert at.read_bytes() == CONTENT
-    until(lambda: [*at.parent.iterdir()] == [at], "nothing else is left there")
-    _leave(scene, "box")
+def test_files_are_there_whole_or_not_at_all(scene: Scene) -> None:
+    _make(scene, UPLOAD)
+    files = {box: scene.paper.work(box) / "file" for box in UPLOAD}
+    asked = {
+        box: Asked(
+            step=step,
+            sandbox=box,
+            path=f"/sandboxes/{box}/files",
+            body={"path": str(files[box]), "content": base64.b64encode(CONTENT).decode()},
+        )
+        for box, step in UPLOAD.items()
+    }
+    scene.die_at(*asked.values())
+    for box, at in files.items():
+        # Whether what was on its way was enough is the network's affair; half a file is nobody's.
+        assert not at.exists() or at.read_bytes() == CONTENT, box
+        if UPLOAD[box].answer:
+            until(at.exists, f"what arrived whole in {box} is written")
+        assert scene.client.post(asked[box].path, json=asked[box].body).status_code == 200, box
+        assert at.read_bytes() == CONTENT, box
+        until(lambda at=at: [*at.parent.iterdir()] == [at], f"nothing else is left in {box}")
+    _leave(scene, *UPLOAD)
 
 
+GONE = "DELETE /api/v1/namespaces/default/pods/ID"
 DELETE = {
-    "before the pod is deleted": Step(text="DELETE /api/v1/namespaces/default/pods/ID"),
-    "when the deletion is on its way": Step(text="DELETE /api/v1/namespaces/default/pods/ID", deliver=True),
-    "when the pod is deleted": Step(text="DELETE /api/v1/namespaces/default/pods/ID", answer=True),
-    "before the agent is told": Step(text="POST /v1/shutdown", agent=True),
-    "when the agent is told": Step(text="POST /v1/shutdown", agent=True, answer=True),
+    "not-deleted": Step(text=GONE),
+    "asked-for": Step(text=GONE, deliver=True),
+    "deleted": Step(text=GONE, answer=True),
+    "agent-not-told": Step(text="POST /v1/shutdown", agent=True),
+    "agent-told": Step(text="POST /v1/shutdown", agent=True, answer=True),
 }
 
 
-@pytest.mark.parametrize("step", DELETE.values(), ids=DELETE)
-def test_a_delete_that_is_sent_again_leaves_nothing(scene: Scene, step: Step) -> None:
-    make(scene.client, sandbox_id="box")
-    scene.die_at(step, "box", "DELETE", "/sandboxes/box")
-    assert scene.client.delete("/sandboxes/box").status_code in (200, 404, 410)
-    until(lambda: scene.paper.living() == {BYSTANDER}, "its agent ends")
-    assert scene.client.get("/sandboxes/box").status_code in (404, 410)
+def test_deletes_that_are_sent_again_leave_nothing(scene: Scene) -> None:
+    _make(scene, DELETE)
+    scene.die_at(
+        *(
+            Asked(step=step, sandbox=box, method="DELETE", path=f"/sandboxes/{box}")
+            for box, step in DELETE.items()
+        )
+    )
+    for box in DELETE:
+        assert scene.client.delete(f"/sandboxes/{box}").status_code in (200, 404, 410), box
+    until(lambda: scene.paper.living() == {BYSTANDER}, "their agents end")
+    for box in DELETE:
+        assert scene.client.get(f"/sandboxes/{box}").status_code in (404, 410), box
     scene.check_strangers()
-    make(scene.client, sandbox_id="box")
-    assert run(scene.client, "box", "echo new")["stdout"] == "new\n"
-    _leave(scene, "box")
+    _make(scene, DELETE)
+    for box in DELETE:
+        assert run(scene.client, box, "echo new")["stdout"] == "new\n", box
+    _leave(scene, *DELETE)
 
 
-def _leave(scene: Scene, sandbox: str) -> None:
+def _make(scene: Scene, boxes: Mapping[str, Step]) -> None:
+    for box in boxes:
+        make(scene.client, sandbox_id=box)
+
+
+def _leave(scene: Scene, *boxes: str) -> None:
+    scene.check_nothing_left(*boxes)
     scene.check_strangers()
-    assert scene.client.delete(f"/sandboxes/{sandbox}").status_code == 200
+    for box in boxes:
+        assert scene.client.delete(f"/sandboxes/{box}").status_code == 200, box
     scene.check_nothing_left()
-    for left in scene.paper.work(sandbox).iterdir():
-        left.unlink()
+    for box in boxes:
+        for left in scene.paper.work(box).iterdir():
+            left.unlink()
