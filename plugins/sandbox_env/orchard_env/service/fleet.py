@@ -47,6 +47,10 @@ _TELL_MOST = 1024
 """Of so many that failed at most: those of late. They count in no quota, so nothing else bounds them."""
 
 
+async def _unasked(entry: Entry) -> None:
+    """Nobody wants to know."""
+
+
 async def _nobody(tenant: str, sandbox_id: str) -> None:
     """Nobody counts."""
 
@@ -71,6 +75,8 @@ class Fleet:
         self._heartbeats = heartbeats or OwnHeartbeats()
         self._gone = gone
         self._meters = meters or NoMeters()
+        self.before_end: Callable[[Entry], Awaitable[None]] = _unasked
+        """Awaited before a sandbox that is well is destroyed by the fleet; brief, and never raises."""
         self._entries: dict[str, Entry] = {}
         self._makings: dict[str, asyncio.Task[None]] = {}
         self._ends: dict[str, asyncio.Task[None]] = {}
@@ -291,6 +297,8 @@ class Fleet:
         if making is not None:
             making.cancel()
             await asyncio.gather(making, return_exceptions=True)
+        if entry.status is Status.READY:
+            await self.before_end(entry)
         self._meters.ended(entry.id, entry.fault)
         await entry.close()
         await self._heartbeats.forget(entry.id)

@@ -12,6 +12,8 @@ from orchard_env.service.observe.accounts import Accounts
 
 _AT_ONCE = 16
 _PATIENCE_S = 5.0
+_LAST_S = 1.0
+"""So long an end waits for what the sandbox used at last."""
 
 
 class UsageReader:
@@ -25,7 +27,8 @@ class UsageReader:
         self._asking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Begin; from now on a sandbox is asked once more before it is destroyed."""
+        self._fleet.before_end = self._last
         self._asking = asyncio.create_task(self._go_on(), name="usage")
 
     async def close(self) -> None:
@@ -43,8 +46,16 @@ class UsageReader:
         await asyncio.gather(*(self._ask(entry) for entry in counted), return_exceptions=True)
 
     async def _ask(self, entry: Entry) -> None:
+        async with self._room:
+            await self._asked(entry, _PATIENCE_S)
+
+    async def _last(self, entry: Entry) -> None:
+        if self._accounts.counts(entry.id):
+            await self._asked(entry, _LAST_S)
+
+    async def _asked(self, entry: Entry, patience_s: float) -> None:
         try:
-            async with self._room, asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(patience_s):
                 sandbox = entry.sandbox
                 if isinstance(sandbox, AgentSandbox):
                     self._accounts.used(entry.id, (await sandbox.metrics()).commands_cpu)

@@ -126,6 +126,19 @@ async def test_what_commands_really_used_is_asked_of_a_real_agent() -> None:
         await fleet.drain()
 
 
+async def test_what_a_sandbox_used_at_last_is_asked_before_it_is_destroyed() -> None:
+    watch = observing(ObserveSettings(usage_s=3600))
+    fleet = parts(watch).fleet
+    await fleet.start()
+    async with watching(watch, fleet):
+        entry = await fleet.create(SandboxSpec(network="host"), tenant="alice")  # type: ignore[arg-type]
+        await (await entry.ready(30)).exec("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")
+        await fleet.delete(entry)
+        account = watch.metrics.accounts.settled()["alice"]
+        assert (account.used_cpu_seconds > 0, account.standing) == (True, 0)
+    await fleet.drain()
+
+
 async def test_a_second_listener_tells_metrics_without_a_key_and_nothing_else() -> None:
     watch = observing(ObserveSettings(usage_s=0))
     from orchard_env.service.observe.listener import metrics_listener
