@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Set and list tenants.", no_args_is_help=True, rich_markup_mode=None)
 
-_LIMITS = ("sandboxes", "cpu", "memory_mb", "creates_per_min", "execs_per_s")
+_LIMITS = (
+    "sandboxes", "cpu", "memory_mb", "snapshots", "snapshots_mb", "creates_per_min", "execs_per_s",
+)  # fmt: skip
 
 
 @app.command("set")
@@ -29,6 +31,10 @@ def set_(
     memory_mb: Annotated[
         int | None, typer.Option("--memory-mb", min=0, help="Memory of them together, MiB.")
     ] = None,
+    snapshots: Annotated[int | None, typer.Option("--snapshots", min=0, help="Snapshots that stand.")] = None,
+    snapshots_mb: Annotated[
+        int | None, typer.Option("--snapshots-mb", min=0, help="Disk of them together, MiB.")
+    ] = None,
     creates_per_min: Annotated[
         float | None, typer.Option("--creates-per-min", min=0.01, help="Sandboxes asked for a minute.")
     ] = None,
@@ -42,7 +48,7 @@ def set_(
     """Set what a tenant may have. What is not named stays; a tenant that was never set has the defaults."""
     from orchard_env.service.tenancy.issuing import set_tenant
 
-    given = (sandboxes, cpu, memory_mb, creates_per_min, execs_per_s)
+    given = (sandboxes, cpu, memory_mb, snapshots, snapshots_mb, creates_per_min, execs_per_s)
     limits = {name: limit for name, limit in zip(_LIMITS, given, strict=True) if limit is not None}
 
     async def work(book: Book) -> TenantRecord:

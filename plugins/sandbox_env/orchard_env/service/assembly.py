@@ -15,6 +15,7 @@ from orchard_env.service.services import Services
 from orchard_env.service.settings import ServiceSettings
 from orchard_env.service.team import Team, team
 from orchard_env.service.team_settings import TeamSettings
+from orchard_env.service.tenancy.saved import SavedFiles
 
 
 @asynccontextmanager
@@ -73,4 +74,5 @@ def _for_a_team(
         watch=watch,
         conditions=parts.conditions,
         secret=parts.secret,
+        saved=SavedFiles(parts.state.ledgers, lambda tenant: parts.tenancy.quota(tenant).snapshot_limits),
     )

@@ -10,6 +10,7 @@ from orchard_env.service.fleet import Fleet
 from orchard_env.service.observe.observing import Observing
 from orchard_env.service.seams import Admission, Audit, Meters, Tenancy
 from orchard_env.service.settings import ServiceSettings
+from orchard_env.service.tenancy.saved import SavedFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,8 @@ class Services:
     """Counts and measures."""
     settings: ServiceSettings
     """What the operator set."""
+    saved: SavedFiles = field(default_factory=SavedFiles)
+    """Which snapshots stand in whose name."""
     watch: Observing | None = None
     """Metrics, traces and the status page; None: nobody watches. Its metrics are the `meters`."""
     conditions: Callable[[], Sequence[str]] = tuple

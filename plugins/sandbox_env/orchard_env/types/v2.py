@@ -161,6 +161,15 @@ class MetricsView(Record):
     """Adopted processes whose end was collected."""
 
 
+class SnapshotList(Record):
+    """Snapshots."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    snapshots: tuple[Snapshot, ...]
+    """Those that stand in the caller's name, in no order of their own."""
+
+
 class UsageView(Record):
     """What the caller has."""
 
@@ -176,6 +185,10 @@ class UsageView(Record):
     """CPU cores that they asked for; those that asked for none count 0."""
     memory_mb: int
     """MiB that they asked for, likewise."""
+    snapshots: int = 0
+    """Snapshots that stand."""
+    snapshots_mb: int = 0
+    """Disk of them together, MiB."""
     quota: Mapping[str, float | None]
     """Bounds by name, such as `sandboxes`, `cpu`, `memory_mb`; None: no bound."""
 

@@ -10,11 +10,17 @@ from dataclasses import dataclass
 import aiohttp
 import httpx
 import pytest
-from orchard_env.service.seams import Tenant
+from orchard_env.service.admission.fair import FairAdmission
+from orchard_env.service.services import Services
+from orchard_env.service.state.memory import MemoryState
+from orchard_env.service.tenancy.books import FileBook
+from orchard_env.service.tenancy.issuing import create_key
+from orchard_env.service.tenancy.key_file import FileKeys
+from orchard_env.service.tenancy.keyed import KeyedTenancy
 
 from orchard_core import load_provider
 
-from ..service.running import GENEROUS_S, KnownKeys, Running, parts_of, running
+from ..service.running import GENEROUS_S, Running, parts_of, running
 from .conftest import made
 from .routes import Door, Doors
 
@@ -34,6 +40,7 @@ BODIES: tuple[object, ...] = (
     {"url": None, "sandbox_id": "x", "token": "t"},
 )
 """One of them is understood by each call, or the test asks for another."""
+ADMIN = {"/v2/admin/tenants", "/v2/admin/replica", "/v2/admin/drain"}
 _OWN_ID = re.compile(r"(?<=request_id)\W+\w+")
 INSIDE = ("v1/health", "v1/exec/known", "v1/exec", "v1/files", "v1/tree", "v1/kill")
 RAW = ("v1/tunnel", "v1/forward/80", "v1/exec/known/pty")
@@ -45,6 +52,9 @@ class Attacked:
     """A service, its calls, and what a tenant has in it."""
 
     service: Running
+    """As the attacker calls it."""
+    owner: Running
+    """As its owner calls it."""
     doors: frozenset[Door]
     theirs: str
     """A sandbox with a file, a command and a job that show the mark."""
@@ -52,20 +62,29 @@ class Attacked:
 
 
 @pytest.fixture(scope="module")
-def attacked(isolation: None) -> Iterator[Attacked]:
-    keys = KnownKeys(ours=Tenant(name="ours"), theirs=Tenant(name="theirs"))
+def attacked(isolation: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
+    path = tmp_path_factory.mktemp("keys") / "keys.json"
+    ours, theirs_key = (asyncio.run(create_key(FileBook(path), name)).text for name in ("ours", "theirs"))
     doors = Doors()
-    parts = lambda: parts_of(load_provider("local"), tenancy=keys)  # noqa: E731
-    with running(parts, key="ours", parts=(doors,)) as service:
-        theirs = made(service.as_caller("theirs"), labels={"mark": MARK})
-        with service.client(key="theirs") as owner:
+
+    def parts() -> Services:
+        state = MemoryState()
+        tenancy = KeyedTenancy(FileKeys(path), state)
+        return parts_of(load_provider("local"), tenancy=tenancy, admission=FairAdmission(tenancy, state))
+
+    with running(parts, key=ours, parts=(doors,)) as service:
+        theirs = made(service.as_caller(theirs_key), labels={"mark": MARK})
+        with service.client(key=theirs_key) as owner:
             at = f"/v2/sandboxes/{theirs}"
             owner.put(f"{at}/files?path=/workspace/f", content=MARK.encode()).raise_for_status()
             owner.post(f"{at}/execs", json={"id": "known", "command": f"echo {MARK}"}).raise_for_status()
             job = {"command": f"echo {MARK}", "exec_id": "job", "wait": True}
             owner.post(f"/sandboxes/{theirs}/exec", json=job).raise_for_status()
             saved = owner.post(f"{at}/snapshot").raise_for_status().json()["id"]
-        yield Attacked(service=service, doors=frozenset(doors.all), theirs=theirs, snapshot=saved)
+        owned = service.as_caller(theirs_key)
+        yield Attacked(
+            service=service, owner=owned, doors=frozenset(doors.all), theirs=theirs, snapshot=saved
+        )
 
 
 def filled(door: Door, sandbox: str, snapshot: str) -> list[str]:
@@ -94,6 +113,21 @@ def test_the_table_is_whole(attacked: Attacked) -> None:
     found = {(door.path.replace(":path", ""), door.method) for door in attacked.doors}
     assert told <= found
     assert sum(door.method == "WS" for door in attacked.doors) >= 5
+    assert {door.path for door in attacked.doors} >= ADMIN
+
+
+def test_what_is_an_operators_is_nobody_elses(attacked: Attacked) -> None:
+    with attacked.service.client() as client, httpx.Client(base_url=attacked.service.url) as keyless:
+        for door in attacked.doors:
+            if door.path in ADMIN:
+                refused = client.request(door.method, door.path)
+                assert (refused.status_code, refused.json()["error"]) == (403, "ScopeMissing")
+                assert MARK not in refused.text
+                assert attacked.theirs not in refused.text
+                assert keyless.request(door.method, door.path).status_code == 401
+        made_after = client.post("/v2/sandboxes", params={"wait": GENEROUS_S}, json={})
+        assert made_after.json()["status"] == "ready", "nobody has drained it"
+        client.delete(f"/v2/sandboxes/{made_after.json()['id']}")
 
 
 def test_anothers_ids_are_as_if_they_were_not_there(attacked: Attacked) -> None:
@@ -128,7 +162,7 @@ def test_anothers_ids_are_as_if_they_were_not_there(attacked: Attacked) -> None:
 
 def _unharmed(attacked: Attacked) -> None:
     at = f"/v2/sandboxes/{attacked.theirs}"
-    with attacked.service.client(key="theirs") as owner:
+    with attacked.owner.client() as owner:
         assert owner.get(at).json()["status"] == "ready"
         assert owner.get(f"{at}/files", params={"path": "/workspace/f"}).text == MARK
         runs = owner.get(f"{at}/execs").json()["execs"]
@@ -139,7 +173,9 @@ async def test_no_socket_leads_to_anothers(attacked: Attacked) -> None:
     sockets = sorted(door for door in attacked.doors if door.method == "WS")
     async with (
         asyncio.timeout(GENEROUS_S),
-        aiohttp.ClientSession(attacked.service.url, headers={"X-API-Key": "ours"}) as session,
+        aiohttp.ClientSession(
+            attacked.service.url, headers={"X-API-Key": str(attacked.service.key)}
+        ) as session,
     ):
         for door in sockets:
             pairs = zip(filled(door, attacked.theirs, "-"), filled(door, NEVER, "-"), strict=True)

@@ -54,7 +54,12 @@ def add_admin(app: FastAPI, services: Services) -> None:
     async def tenants(request: Request) -> TenantsView:
         """Every tenant's usage and quota."""
         caller(request, Scope.ADMIN)
-        return TenantsView(tenants=tuple([await tenancy.usage(name) for name in tenancy.names()]))
+        return TenantsView(tenants=tuple([await usage(name) for name in tenancy.names()]))
+
+    async def usage(name: str) -> Usage:
+        saved = [snapshot.size for snapshot in await services.saved.of(name)]
+        found = await tenancy.usage(name)
+        return found.model_copy(update={"snapshots": len(saved), "snapshots_mb": -(-sum(saved) // (1 << 20))})
 
     async def replica(request: Request) -> ReplicaView:
         """How this replica stands."""

@@ -22,6 +22,10 @@ class Quota(Record):
     """CPU cores of all its sandboxes together."""
     memory_mb: int | None = Field(default=None, ge=0)
     """Memory of all its sandboxes together, MiB."""
+    snapshots: int | None = Field(default=None, ge=0)
+    """Snapshots that stand; the copy that a fork is made from does not count."""
+    snapshots_mb: int | None = Field(default=None, ge=0)
+    """Disk of them together, MiB."""
     creates_per_min: float | None = Field(default=None, gt=0)
     """Sandboxes asked for, a minute on the average; a sixth of a minute's may come at once."""
     execs_per_s: float | None = Field(default=None, gt=0)
@@ -32,6 +36,12 @@ class Quota(Record):
         """The limits of its ledger."""
         cpu = None if self.cpu is None else round(self.cpu * 1000)
         return tuple(-1 if limit is None else limit for limit in (self.sandboxes, cpu, self.memory_mb))
+
+    @property
+    def snapshot_limits(self) -> Amounts:
+        """The limits of its snapshots: how many, and how many bytes."""
+        size = -1 if self.snapshots_mb is None else self.snapshots_mb << 20
+        return (-1 if self.snapshots is None else self.snapshots, size)
 
 
 class Unstated(Record):

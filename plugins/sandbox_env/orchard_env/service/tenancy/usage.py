@@ -17,5 +17,9 @@ class Usage(Record):
     """CPU cores of them together."""
     memory_mb: int
     """Memory of them together, MiB."""
+    snapshots: int = 0
+    """Snapshots that stand."""
+    snapshots_mb: int = 0
+    """Disk of them together, MiB."""
     quota: Quota
     """What it may have."""

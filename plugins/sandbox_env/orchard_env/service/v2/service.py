@@ -45,6 +45,7 @@ class ServiceRoutes(Routes):
         """What stands in the caller's name, and its bounds."""
         tenant = self._caller(request, Scope.READ)
         entries = await self._services.fleet.list(tenant=tenant.name)
+        saved = [snapshot.size for snapshot in await self._services.saved.of(tenant.name)]
         specs = [entry.spec for entry in entries if entry.status is not Status.FAILED]
         return UsageView(
             tenant=tenant.name,
@@ -52,5 +53,7 @@ class ServiceRoutes(Routes):
             sandboxes=len(specs),
             cpu=sum(spec.cpu or 0.0 for spec in specs),
             memory_mb=sum(spec.memory_mb or 0 for spec in specs),
+            snapshots=len(saved),
+            snapshots_mb=-(-sum(saved) // (1 << 20)),
             quota=self._services.tenancy.bounds(tenant.name),
         )

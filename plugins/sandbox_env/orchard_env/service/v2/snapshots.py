@@ -18,7 +18,7 @@ from orchard_env.service.v2.handles import handed, opened
 from orchard_env.service.v2.refusals import REFUSALS
 from orchard_env.service.v2.route import JsonRoute
 from orchard_env.service.v2.views import sandbox_view
-from orchard_env.types.v2 import ForkRequest, SandboxList
+from orchard_env.types.v2 import ForkRequest, SandboxList, SnapshotList
 
 
 class SnapshotRoutes(Routes):
@@ -33,6 +33,7 @@ class SnapshotRoutes(Routes):
         add = router.add_api_route
         add(f"{one}/snapshot", self.snapshot, methods=["POST"], response_model=Snapshot, **shared)
         add(f"{one}/fork", self.fork, methods=["POST"], response_model=SandboxList, **shared)
+        add("/snapshots", self.snapshots, methods=["GET"], response_model=SnapshotList, responses=REFUSALS)
         add(
             "/snapshots/{snapshot_id}",
             self.discard,
@@ -49,9 +50,20 @@ class SnapshotRoutes(Routes):
         entry = await self._entry(request, Scope.CREATE)
         tenant = self._caller(request, Scope.CREATE)
         async with self._services.admission.enter(tenant, Work.CREATE):
-            saved = await entry.sandbox.snapshot()
+            discard = self._services.fleet.provider.discard
+            saved = await self._services.saved.kept(entry.tenant, entry.sandbox.snapshot, discard)
         note(self._services, request, "snapshot.create", entry.id)
         return handed(self._services, saved, entry.tenant)
+
+    async def snapshots(self, request: Request) -> SnapshotList:
+        """The caller's snapshots: to restore them, or to discard what is done."""
+        tenant = self._caller(request, Scope.READ)
+        provider = self._services.fleet.provider.name
+        found = [
+            one.model_copy(update={"provider": provider})
+            for one in await self._services.saved.of(tenant.name)
+        ]
+        return SnapshotList(snapshots=tuple(handed(self._services, one, tenant.name) for one in found))
 
     async def fork(self, request: Request, sandbox_id: SandboxId, wanted: ForkRequest) -> SandboxList:
         """Sandboxes of the same spec that begin with this one's files, and with nothing running. All of
@@ -96,5 +108,6 @@ class SnapshotRoutes(Routes):
         found = opened(self._services, Snapshot(id=snapshot_id, provider="", size=0), tenant)
         with suppress(SnapshotMissing):
             await self._services.fleet.provider.discard(found)
+        await self._services.saved.gone(tenant.name, found.id)
         note(self._services, request, "snapshot.discard")
         return Response(status_code=204)
