@@ -3,17 +3,13 @@ that cannot be reached for a while."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -21,9 +17,9 @@ import pytest
 from ..kubernetes.conftest import IMAGE, Kubectl
 from ..kubernetes.conftest import kubectl as kubectl
 from ..kubernetes.conftest import namespace as namespace
-from .gate import Gate, Streams
 from .lives import agents_of
 from .orchestrators import GENEROUS_S, Orchestrator, run, until
+from .way import Way
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -31,51 +27,14 @@ AWAY_S = 30.0
 BOXES = 4
 
 
-class Way:
-    """The way to the API server, through a gate that can be shut; in a thread of its own."""
-
-    def __init__(self, server: str) -> None:
-        parts = urlsplit(server)
-        self._behind = (parts.hostname or "", parts.port or 443)
-        self._loop = asyncio.new_event_loop()
-        self._gate = Gate(self._dial)
-        threading.Thread(target=self._loop.run_forever, daemon=True).start()
-        self.port = self.do(self._gate.open())
-
-    def do(self, work: Any) -> Any:
-        """In its thread."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(GENEROUS_S)
-
-    def cut(self) -> None:
-        """Shut."""
-        self.do(self._gate.cut())
-
-    def mend(self) -> None:
-        """Open."""
-        self.do(self._gate.mend())
-
-    def close(self) -> None:
-        """End it."""
-        self.do(self._gate.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-
-    async def _dial(self) -> Streams:
-        return await asyncio.open_connection(*self._behind)
-
-
 class Scene:
     """A namespace and the service of the moment."""
 
     def __init__(self, folder: Path, namespace: str, kubectl: Kubectl) -> None:
         self.namespace, self.kubectl, self._folder = namespace, kubectl, folder
-        told = json.loads(kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
-        cluster = told["clusters"][0]["cluster"]
-        name = urlsplit(cluster["server"]).hostname
-        self.way = Way(cluster["server"])
-        cluster |= {"server": f"https://127.0.0.1:{self.way.port}", "tls-server-name": name}
-        kubeconfig = folder / "kubeconfig"
-        kubeconfig.write_text(json.dumps(told))
-        provider = {"kubeconfig": str(kubeconfig), "namespace": namespace, "driver": "service"}
+        self.way = Way(kubectl)
+        kubeconfig = self.way.kubeconfig(folder)
+        provider = {"kubeconfig": kubeconfig, "namespace": namespace, "driver": "service"}
         (folder / "serve.yaml").write_text(json.dumps({"provider": provider, "service": {"drain_s": 5.0}}))
         self.service = self.start()
 

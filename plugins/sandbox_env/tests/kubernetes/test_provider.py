@@ -20,6 +20,8 @@ from orchard_core import (
     ImageRef,
     Network,
     NetworkMode,
+    QuotaExceeded,
+    Sandbox,
     SandboxCreateFailed,
     SandboxExists,
     SandboxGone,
@@ -58,12 +60,40 @@ async def test_a_life_costs_two_calls(config: KubernetesConfig, spec: SandboxSpe
         }
 
 
-async def test_an_image_that_is_not_there_is_told_by_type(config: KubernetesConfig) -> None:
-    wanted = SandboxSpec(image=ImageRef(kind="oci", value="registry.invalid/none:1"))
-    async with opened(config) as provider:
-        with pytest.raises(ImagePullFailed, match=r"registry\.invalid/none:1"):
+@pytest.mark.parametrize("registry", ["registry.invalid", "127.0.0.1:1"])
+async def test_an_image_that_is_not_there_is_told_by_type_and_without_a_grace(
+    config: KubernetesConfig, registry: str
+) -> None:
+    """No such host, and one that refuses: the kubelet's own next try is not waited for."""
+    wanted = SandboxSpec(image=ImageRef(kind="oci", value=f"{registry}/none:1"))
+    async with opened(config, pull_grace_s=1e6) as provider:
+        with pytest.raises(ImagePullFailed, match=rf"{registry}/none:1.*(no such host|refused)"):
             await provider.create(wanted)
         assert await provider.standing() == []
+
+
+async def test_a_quota_is_told_in_the_clusters_words_and_holds_nobody_up_once_it_is_gone(
+    config: KubernetesConfig, spec: SandboxSpec, kubectl: Kubectl, namespace: str
+) -> None:
+    async with opened(config) as provider:
+        kubectl("-n", namespace, "create", "quota", "few", "--hard=pods=0")
+        try:
+            with pytest.raises(QuotaExceeded, match=r"exceeded quota: few, requested: pods=1, used: pods="):
+                await provider.create(spec)
+        finally:
+            kubectl("-n", namespace, "delete", "quota", "few")
+        async with await _create_when_allowed(provider, spec) as sandbox:
+            assert (await sandbox.exec("echo hi")).stdout == b"hi\n"
+
+
+async def _create_when_allowed(provider: KubernetesProvider, spec: SandboxSpec) -> Sandbox:
+    """A server hears of a quota's end a moment later."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                return await provider.create(spec)
+            except QuotaExceeded:
+                await asyncio.sleep(0.1)
 
 
 async def test_a_pod_that_fits_nowhere_is_told_by_type(config: KubernetesConfig, spec: SandboxSpec) -> None:
