@@ -21,7 +21,7 @@ class CreationStep(StrEnum):
     SCHEDULED = "scheduled"
     """A cluster has found a machine for it, and it has an address."""
     PULLED = "pulled"
-    """Its image is on the machine."""
+    """Its image is on the machine. In a cluster: and its container has begun."""
     ANSWERED = "answered"
     """Its agent answers."""
     FURNISHED = "furnished"
@@ -49,9 +49,11 @@ def creation_steps() -> Iterator[dict[CreationStep, float]]:
         _NOTED.reset(token)
 
 
-def note_step(step: CreationStep) -> None:
-    """It has been reached now. Costs next to nothing when nobody measures."""
+def note_step(step: CreationStep, *, ago_s: float = 0.0) -> None:
+    """It has been reached now, or as long ago, but not before the step that was noted last. Costs next to
+    nothing when nobody measures."""
     noted = _NOTED.get()
     if noted is not None:
         began, steps = noted
-        steps[step] = time.monotonic() - began
+        now = time.monotonic() - began
+        steps[step] = min(now, max(now - ago_s, *steps.values(), 0.0))

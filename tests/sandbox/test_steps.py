@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -23,6 +24,20 @@ def test_a_step_that_nobody_measures_is_noted_nowhere() -> None:
             note_step(CreationStep.POOL_HIT)
         note_step(CreationStep.POOL_MISS)
     assert ([*outer], [*inner]) == ([CreationStep.POOL_MISS], [CreationStep.POOL_HIT])
+
+
+def test_a_step_that_is_told_of_later_keeps_its_time_and_its_order() -> None:
+    began = time.monotonic()
+    with creation_steps() as steps:
+        note_step(CreationStep.SCHEDULED)
+        note_step(CreationStep.PULLED, ago_s=3600.0)
+        time.sleep(0.02)
+        note_step(CreationStep.ANSWERED, ago_s=0.005)
+        note_step(CreationStep.FURNISHED, ago_s=-3600.0)
+        took = time.monotonic() - began
+    assert steps[CreationStep.SCHEDULED] == steps[CreationStep.PULLED]
+    assert steps[CreationStep.PULLED] + 0.005 <= steps[CreationStep.ANSWERED] <= took - 0.005
+    assert steps[CreationStep.ANSWERED] <= steps[CreationStep.FURNISHED] <= took
 
 
 class Seen:

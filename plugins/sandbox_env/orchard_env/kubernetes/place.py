@@ -164,7 +164,8 @@ class PodPlace:
                 note_step(CreationStep.SCHEDULED)
                 client = AgentClient(self._endpoint())
                 try:
-                    await self._or_fail(_answers(client), limit)
+                    # What was between its address and its container: the node had to fetch the image.
+                    note_step(CreationStep.PULLED, ago_s=await self._or_fail(_answers(client), limit))
                 except BaseException:
                     await client.close()
                     raise
@@ -387,14 +388,13 @@ def _has_address(pod: PodView) -> bool:
     return bool(pod.ip)
 
 
-async def _answers(client: AgentClient) -> None:
-    """Until the agent lets us in. An address may have been another pod's until just now."""
+async def _answers(client: AgentClient) -> float:
+    """Until the agent lets us in: its age, seconds. An address may have been another pod's until just now."""
     pause = _PAUSE_S
     while True:
         try:
             async with asyncio.timeout(_TRY_S):
-                await client.health()
-            return
+                return (await client.health()).uptime
         except (AgentRefused, SandboxConnectionLost, SandboxGone, TimeoutError):
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _PAUSE_MAX_S)

@@ -38,7 +38,7 @@ async def test_phases_pool_hits_and_reasons_of_real_pods_are_told(
             found = Samples(services.meters.exposition().decode())
     assert found("creates_total", tenant="alice", outcome="ready") == 2
     assert found("pool_claims_total", result="hit") == 1
-    for phase in ("queued", "placed", "scheduled", "answered", "furnished"):
+    for phase in ("queued", "placed", "scheduled", "pulled", "answered", "furnished"):
         assert found("create_phase_seconds_count", phase=phase) >= 1, phase
     assert found("failures_total", stage="create", reason="ImagePullFailed", attribution="user") == 1
     assert found("requested_cpu_seconds_total", tenant="alice") > 0

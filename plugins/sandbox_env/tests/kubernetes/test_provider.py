@@ -16,6 +16,7 @@ from orchard_env.kubernetes.config import Escalation, KubernetesConfig
 from orchard_env.kubernetes.provider import KubernetesProvider, open_kubernetes
 
 from orchard_core import (
+    CreationStep,
     ImagePullFailed,
     ImageRef,
     Network,
@@ -28,6 +29,7 @@ from orchard_core import (
     SandboxOutOfMemory,
     SandboxSpec,
     Unschedulable,
+    creation_steps,
 )
 
 from .conftest import IMAGE, Kubectl
@@ -94,6 +96,31 @@ async def _create_when_allowed(provider: KubernetesProvider, spec: SandboxSpec) 
                 return await provider.create(spec)
             except QuotaExceeded:
                 await asyncio.sleep(0.1)
+
+
+async def test_what_a_node_needs_until_the_container_begins_is_a_phase_of_its_own(
+    config: KubernetesConfig, spec: SandboxSpec, kubectl: Kubectl, namespace: str
+) -> None:
+    """Such as a pull. Here the pod waits, once it has an address, for a second and more."""
+    held = {
+        "name": "held",
+        "image": IMAGE,
+        "command": ["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.1; done"],
+    }
+    async with opened(config, pod_patch={"spec": {"initContainers": [held]}}) as provider:
+        with creation_steps() as steps:
+            making = asyncio.create_task(provider.create(spec.model_copy(update={"name": "waits"})))
+            async with asyncio.timeout(60):
+                while CreationStep.SCHEDULED not in steps:
+                    await asyncio.sleep(0.05)
+            await asyncio.sleep(1)
+            let_go = ("-n", namespace, "exec", "waits", "-c", "held", "--", "touch", "/tmp/go")
+            await asyncio.to_thread(kubectl, *let_go)
+            async with await making as sandbox:
+                assert (await sandbox.exec("echo hi")).stdout == b"hi\n"
+        assert steps[CreationStep.PULLED] - steps[CreationStep.SCHEDULED] >= 1
+        assert [*steps] == ["placed", "scheduled", "pulled", "answered", "furnished"]
+        assert [*steps.values()] == sorted(steps.values())
 
 
 async def test_a_pod_that_fits_nowhere_is_told_by_type(config: KubernetesConfig, spec: SandboxSpec) -> None:
