@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -94,6 +95,10 @@ class Scene:
         self.service.kill()
         self.service = self.start()
 
+    def wait_for_pod(self, sandbox: str) -> None:
+        """What was asked for is made, whoever asked is dead."""
+        until(lambda: sandbox in self.paper.pods(), f"the pod of {sandbox} is made")
+
     def check_strangers(self) -> None:
         """The bystander does what it is told, once each time, as ever."""
         self.strangers += 1
@@ -142,7 +147,7 @@ def test_creates_are_found_whole_or_not_at_all(scene: Scene) -> None:
     )
     for name, step in CREATE.items():
         if step.deliver or step.answer:
-            until(lambda name=name: name in scene.paper.pods(), f"the pod {name} that was asked for is made")
+            scene.wait_for_pod(name)
             assert scene.client.post("/sandboxes", json=orders[name]).status_code == 409, name
         else:
             assert scene.client.get(f"/sandboxes/{name}").status_code == 404, name
@@ -211,7 +216,7 @@ def test_files_are_there_whole_or_not_at_all(scene: Scene) -> None:
             until(at.exists, f"what arrived whole in {box} is written")
         assert scene.client.post(asked[box].path, json=asked[box].body).status_code == 200, box
         assert at.read_bytes() == CONTENT, box
-        until(lambda at=at: [*at.parent.iterdir()] == [at], f"nothing else is left in {box}")
+        _wait_until_alone(at)
     _leave(scene, *UPLOAD)
 
 
@@ -243,6 +248,10 @@ def test_deletes_that_are_sent_again_leave_nothing(scene: Scene) -> None:
     for box in DELETE:
         assert run(scene.client, box, "echo new")["stdout"] == "new\n", box
     _leave(scene, *DELETE)
+
+
+def _wait_until_alone(file: Path) -> None:
+    until(lambda: [*file.parent.iterdir()] == [file], f"nothing is left beside {file}")
 
 
 def _make(scene: Scene, boxes: Mapping[str, Step]) -> None:
