@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
+from weakref import WeakValueDictionary
 
 from orchard_core.errors import ConfigError, SandboxGone, SandboxUnsupported
 from orchard_core.sandbox.agent import AgentClient
@@ -217,20 +218,25 @@ class AdoptingAgentProvider(AgentProvider):
     ) -> None:
         super().__init__(name=name, capabilities=capabilities, places=places, keeps_time=keeps_time)
         self._standing = places
-        self._adopting = asyncio.Lock()
+        self._adopting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def standing(self) -> list[StandingSandbox]:
         """See AdoptingProvider."""
         return await self._standing.standing()
 
-    async def adopt(self, sandbox_id: str) -> AgentSandbox:
+    async def adopt(
+        self, sandbox_id: str, *, wanted: Callable[[SandboxSpec], bool] | None = None
+    ) -> AgentSandbox:
         """See AdoptingProvider."""
-        async with self._adopting:
+        # One that is slow to be found or attached to keeps nobody from the others.
+        async with self._adopting.setdefault(sandbox_id, asyncio.Lock()):
             known = self._sandboxes.get(sandbox_id)
             if known is not None and known.ended is None:
+                _check_wanted(known.spec, wanted)
                 return known
             # When none stands, what is left of one that has ended stays its holder's to close.
             bare, found = await self._standing.find(sandbox_id)
+            _check_wanted(found.spec, wanted)
             if known is not None:
                 await known.release()  # another process ended it, and made one of that name anew
                 self._forget(sandbox_id)
@@ -252,6 +258,11 @@ class AdoptingAgentProvider(AgentProvider):
         self._watchers.clear()
         self._names.clear()
         await self._places.close()
+
+
+def _check_wanted(spec: SandboxSpec, wanted: Callable[[SandboxSpec], bool] | None) -> None:
+    if wanted is not None and not wanted(spec):
+        raise SandboxGone("the sandbox of that name is not the one that is wanted")
 
 
 class _Saving:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -224,9 +224,10 @@ class AdoptingProvider(SandboxProvider, Protocol):
         """Every sandbox of this provider that stands, whoever made it. Raises SandboxUnavailable when that
         cannot be known: never a part of the answer."""
 
-    async def adopt(self, sandbox_id: str) -> Sandbox:
+    async def adopt(self, sandbox_id: str, *, wanted: Callable[[SandboxSpec], bool] | None = None) -> Sandbox:
         """The sandbox of that id, made by whichever process; its commands run on. Adopting it twice gives the
-        same object. Raises SandboxGone when it does not stand, SandboxUnavailable, SandboxConnectionLost."""
+        same object. One whose spec is not `wanted` is left alone, as one that does not stand. Raises
+        SandboxGone when it does not stand, SandboxUnavailable, SandboxConnectionLost."""
 
     async def release(self) -> None:
         """Let go of everything without destroying it, for another process to adopt; `close` then does

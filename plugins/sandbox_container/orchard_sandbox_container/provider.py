@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from orchard_core import (
@@ -63,9 +64,11 @@ class ContainerProvider:
         """See AdoptingProvider."""
         return await (await self._open()).standing()
 
-    async def adopt(self, sandbox_id: str) -> AgentSandbox:
+    async def adopt(
+        self, sandbox_id: str, *, wanted: Callable[[SandboxSpec], bool] | None = None
+    ) -> AgentSandbox:
         """See AdoptingProvider."""
-        return await (await self._open()).adopt(sandbox_id)
+        return await (await self._open()).adopt(sandbox_id, wanted=wanted)
 
     async def release(self) -> None:
         """See AdoptingProvider."""

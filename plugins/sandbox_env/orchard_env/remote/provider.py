@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from orchard_core import (
     AdoptingAgentProvider,
@@ -54,9 +55,9 @@ class RemoteProvider:
         """See AdoptingProvider."""
         return await (await self._open()).standing()
 
-    async def adopt(self, sandbox_id: str) -> Sandbox:
+    async def adopt(self, sandbox_id: str, *, wanted: Callable[[SandboxSpec], bool] | None = None) -> Sandbox:
         """See AdoptingProvider."""
-        return await (await self._open()).adopt(sandbox_id)
+        return await (await self._open()).adopt(sandbox_id, wanted=wanted)
 
     async def release(self) -> None:
         """See AdoptingProvider. Heartbeats stop: who adopts goes on with them, within the service's time."""

@@ -80,7 +80,7 @@ class Fleet:
         self._entries: dict[str, Entry] = {}
         self._makings: dict[str, asyncio.Task[None]] = {}
         self._ends: dict[str, asyncio.Task[None]] = {}
-        self._finds: dict[str, asyncio.Task[Entry | None]] = {}
+        self._finds: dict[tuple[str, str | None], asyncio.Task[Entry | None]] = {}
         self._sweeping: asyncio.Task[None] | None = None
         self._ending = asyncio.Event()
 
@@ -173,8 +173,21 @@ class Fleet:
             await self.delete(known)  # nothing of it stands
         while name in self._ends:
             await asyncio.wait([self._ends[name]])
-        if name in self._entries or await self._find(name) is not None:
+        if name in self._entries or await self._stands(name):
             raise _taken(name)
+
+    async def _stands(self, name: str) -> bool:
+        """Whether it does, whoever's; nothing is taken over."""
+        seen: list[SandboxSpec] = []
+
+        def see(spec: SandboxSpec) -> bool:
+            seen.append(spec)
+            return False
+
+        if self._adopting is not None:
+            with contextlib.suppress(SandboxGone):
+                await self._adopting.adopt(name, wanted=see)
+        return bool(seen)
 
     def known(self) -> builtins.list[Entry]:
         """What this process knows of, whoever's."""
@@ -225,30 +238,37 @@ class Fleet:
         entry = self._entries.get(sandbox_id)
         if entry is None or isinstance(entry.fault, SandboxExists | SandboxGone):
             # The name may by now be that of another sandbox, which another process made.
-            entry = await self._find(sandbox_id) or entry
+            entry = await self._find(sandbox_id, tenant) or entry
         elif tenant is not None and entry.tenant != tenant:
             # As much is asked of the provider as for an id that nobody has: the two are not told apart.
-            entry = await self._find(f"sb-{secrets.token_hex(8)}")
+            entry = await self._find(f"sb-{secrets.token_hex(8)}", tenant)
         if entry is None or (tenant is not None and entry.tenant != tenant):
             raise SandboxUnknown(
                 f"there is no sandbox {sandbox_id[:80]!r}", hint="it may have been deleted, or have expired"
             )
         return entry
 
-    async def _find(self, sandbox_id: str) -> Entry | None:
-        """Take over one that another process made; None when it does not stand."""
+    async def _find(self, sandbox_id: str, tenant: str | None) -> Entry | None:
+        """Take over one of this tenant's that another process made, None: whoever's; None when there is none:
+        a stranger's is left alone, and costs what one costs that nobody has."""
         if self._adopting is None or sandbox_id in self._ends:
             return None
-        finding = self._finds.get(sandbox_id)
+        key = (sandbox_id, tenant)
+        finding = self._finds.get(key)
         if finding is None:
-            finding = asyncio.create_task(self._adopt_found(self._adopting, sandbox_id))
-            self._finds[sandbox_id] = finding
-            finding.add_done_callback(lambda _: self._finds.pop(sandbox_id, None))
+            finding = asyncio.create_task(self._adopt_found(self._adopting, sandbox_id, tenant))
+            self._finds[key] = finding
+            finding.add_done_callback(lambda _: self._finds.pop(key, None))
         return await asyncio.shield(finding)
 
-    async def _adopt_found(self, provider: AdoptingProvider, sandbox_id: str) -> Entry | None:
+    async def _adopt_found(
+        self, provider: AdoptingProvider, sandbox_id: str, tenant: str | None
+    ) -> Entry | None:
+        def wanted(spec: SandboxSpec) -> bool:
+            return tenant is None or spec.labels.get(TENANT_LABEL, "") == tenant
+
         try:
-            sandbox = await provider.adopt(sandbox_id)
+            sandbox = await provider.adopt(sandbox_id, wanted=wanted)
         except SandboxGone:
             return None
         known = self._entries.get(sandbox_id)

@@ -43,7 +43,8 @@ def test_the_document_names_every_call_of_v2(client: httpx.Client) -> None:
         f"{one}/execs/{{exec_id}}/signal", f"{one}/execs/{{exec_id}}/logs", f"{one}/execs/{{exec_id}}/stdin",
         f"{one}/execs/{{exec_id}}/events", f"{one}/files", f"{one}/files/mkdir", f"{one}/files/move",
         f"{one}/files/stat", f"{one}/files/list", f"{one}/tree", f"{one}/snapshot", f"{one}/fork",
-        "/v2/snapshots", "/v2/snapshots/{snapshot_id}", f"{one}/endpoint", f"{one}/metrics", f"{one}/agent/{{path}}",
+        "/v2/snapshots", "/v2/snapshots/{snapshot_id}", f"{one}/endpoint", f"{one}/metrics",
+        f"{one}/agent/{{path}}",
     }  # fmt: skip
 
 
