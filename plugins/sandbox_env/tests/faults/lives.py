@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
 import os
 import random
@@ -15,6 +16,7 @@ from typing import Any, Self
 import aiohttp
 
 BLOCK = 1 << 20
+_TRIES = 10
 
 
 class Traffic:
@@ -42,9 +44,13 @@ class Traffic:
         """A tenant's."""
         return self._sessions[tenant]
 
-    async def ask(self, tenant: str, method: str, path: str, **options: Any) -> tuple[int, Any]:
-        """A call, again when the service has no room; its status and its JSON."""
-        while True:
+    async def ask(
+        self, tenant: str, method: str, path: str, *, patient: bool = True, **options: Any
+    ) -> tuple[int, Any]:
+        """A call, again when the service has no room; its status and its JSON. One that is not `patient`
+        gives up after a while."""
+        tries = itertools.count() if patient else range(_TRIES)
+        for _ in tries:
             async with self._sessions[tenant].request(method, path, **options) as answer:
                 told = await answer.json()
                 if answer.status not in (429, 503):
@@ -53,6 +59,7 @@ class Traffic:
                 assert int(answer.headers["Retry-After"]) >= 1
                 self.counts[f"asked to wait ({answer.status})"] += 1
             await asyncio.sleep(0.3)
+        return answer.status, told
 
     async def left(self) -> list[str]:
         """What stands by the service's list, and what the tenants' books count."""
@@ -179,7 +186,12 @@ class Life:
         assert told == self._lines, f"{sandbox}: {told} is not {self._lines}"
 
     async def _fork(self) -> None:
-        status, told = await self._ask("POST", f"/v2/sandboxes/{self._name}/fork", json={"count": 1})
+        path = f"/v2/sandboxes/{self._name}/fork"
+        # Four that fill their tenant's quota and all wait for room for a fifth would wait for ever.
+        status, told = await self._ask("POST", path, json={"count": 1}, patient=False)
+        if status in (429, 503):
+            self._traffic.counts["forks without room"] += 1
+            return
         assert status in (200, 201), told
         for fork in told["sandboxes"]:
             await self._check_lines(fork["id"])

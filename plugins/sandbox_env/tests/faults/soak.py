@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import random
 import signal
@@ -31,12 +32,19 @@ QUOTA = 4
 FLAT_KB = 1.0
 """Memory grows by less than this for each sandbox that was, by the line fitted to the last half: by less than
 4 MB in two hours' worth of some four thousand. The smallest thing of a sandbox's that could be forgotten, its
-client with its connections, is several times that. What is kept on purpose is full, or nearly, by then: ended
-jobs within `JOBS_MB`, and the marks of the last 16,384 runs, 1 MB. The fit's own error is about 0.2."""
-JOBS_MB = 2
+client with its connections, is several times that."""
+JOBS_MB, RUNS = 1, 512
+"""What is kept on purpose, of ended jobs and of what was counted, is bounded: by so little that it is full by
+the last half."""
+FULL_LIVES = 1200
+"""So many there are at least, a half of them measured: on a slow machine the soak takes longer. A leak of
+3 kB is then told from what goes up and down."""
+SURE = 3.0
+"""A figure grows when its line does by more than its limit and so many standard errors of its own: what is
+measured at rest goes up and down, and the fewer sandboxes there were, the less the line says."""
 LIMITS = {"rss_mb": FLAT_KB / 1024, "descriptors": 0.002, "threads": 0.002, "children": 0.001, "files": 0.002}
 """For each sandbox."""
-SETTLE_S = 20.0
+SETTLE_S = 120.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,26 +79,27 @@ class Told:
     """What must not be."""
 
 
-def slope(points: list[tuple[float, float]]) -> float:
-    """Of the line that fits best; 0 for too few points."""
-    if len(points) < 3:
-        return 0.0
-    return statistics.linear_regression(*zip(*points, strict=True)).slope
-
-
-def per_sandbox(rests: list[Rest], name: str) -> float:
-    """By how much a figure grows with each sandbox, by the line fitted to the last half of the rounds."""
+def per_sandbox(rests: list[Rest], name: str) -> tuple[float, float]:
+    """By how much a figure grows with each sandbox, by the line fitted to the last half of the rounds, and
+    the standard error of that."""
     steady = rests[len(rests) // 2 :]
-    return slope([(float(rest.lives), float(getattr(rest, name))) for rest in steady])
+    if len(steady) < 3:
+        return 0.0, 0.0
+    lives = [float(rest.lives) for rest in steady]
+    figures = [float(getattr(rest, name)) for rest in steady]
+    slope, start = statistics.linear_regression(lives, figures)
+    missed = sum((figure - start - slope * x) ** 2 for x, figure in zip(lives, figures, strict=True))
+    spread = statistics.pvariance(lives) * len(lives)
+    return slope, math.sqrt(missed / (len(steady) - 2) / spread)
 
 
 def verdict(told: Told) -> list[str]:
     """What must not be, in words; empty when all is well."""
     wrong = list(told.faults)
     for name, limit in LIMITS.items():
-        more = per_sandbox(told.rests, name)
-        if more > limit:
-            wrong.append(f"{name} grows by {more:.5f} with each sandbox")
+        more, error = per_sandbox(told.rests, name)
+        if more - SURE * error > limit:
+            wrong.append(f"{name} grows by {more:.5f} with each sandbox, give or take {error:.5f}")
     return wrong
 
 
@@ -138,15 +147,19 @@ async def settled(pid: int, traffic: Traffic, told: Told) -> None:
         await asyncio.sleep(0.2)
 
 
-async def soak(minutes: float, lives: int, seed: int) -> Told:
-    """Run it. The service is ended by SIGTERM, and leaves nothing."""
+async def soak(minutes: float, lives: int, seed: int, least: int = FULL_LIVES) -> Told:
+    """Run it, until `least` sandboxes were. The service is ended by SIGTERM, and leaves nothing."""
     told, chance = Told(), random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="orchard-soak-", dir="/var/tmp") as folder:
         root = Path(folder)
         keys = await keys_of(root / "keys.json")
         state = root / "state"
         state.mkdir()
-        config = {"provider": {"state_dir": str(state)}, "service": {"ttl_s": 600, "jobs_mb": JOBS_MB}}
+        config = {
+            "provider": {"state_dir": str(state)},
+            "service": {"ttl_s": 600, "jobs_mb": JOBS_MB},
+            "observe": {"runs": RUNS},
+        }
         (root / "serve.yaml").write_text(json.dumps(config))
         serve = ("-m", "orchard_core.cli.main", "serve", "--provider", "local", "--port", "0", "--json",
                  "--keys", str(root / "keys.json"), "--config", str(root / "serve.yaml"),
@@ -158,7 +171,7 @@ async def soak(minutes: float, lives: int, seed: int) -> Told:
         try:
             assert process.stdout is not None
             url = str(json.loads(await process.stdout.readline())["url"])
-            await _rounds(url, keys, process.pid, state, minutes, lives, told, chance)
+            await _rounds(url, keys, process.pid, state, minutes, lives, least, told, chance)
             process.send_signal(signal.SIGTERM)
             code = await asyncio.wait_for(process.wait(), 60)
             if code:
@@ -180,13 +193,14 @@ async def _rounds(
     state: Path,
     minutes: float,
     lives: int,
+    least: int,
     told: Told,
     chance: random.Random,
 ) -> None:
     began = time.monotonic()
     own = os.urandom(4).hex()  # agents are killed by their sandbox's name: another soak has other names
     async with Traffic(url, keys, told.counts) as traffic:
-        while time.monotonic() - began < minutes * 60:
+        while time.monotonic() - began < minutes * 60 or len(told.rests) * lives < least:
             number = len(told.rests)
             living = [
                 Life(traffic, TENANTS[n % len(TENANTS)], f"{own}-{number}-{n}", chance.getrandbits(32))
@@ -206,11 +220,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="how long")
     parser.add_argument("--lives", type=int, default=12, help="sandboxes of one round, at once")
+    parser.add_argument("--least", type=int, default=FULL_LIVES, help="sandboxes of all rounds, however long")
     parser.add_argument("--seed", type=int, default=0, help="of all that is left to chance")
     given = parser.parse_args()
-    told = asyncio.run(soak(given.minutes, given.lives, given.seed))
+    told = asyncio.run(soak(given.minutes, given.lives, given.seed, given.least))
     wrong = verdict(told)
-    figures = {name: round(per_sandbox(told.rests, name), 6) for name in LIMITS}
+    figures = {name: [round(figure, 6) for figure in per_sandbox(told.rests, name)] for name in LIMITS}
     sys.stdout.write(json.dumps({"counts": told.counts, "per_sandbox": figures, "wrong": wrong[:20]}) + "\n")
     return 1 if wrong else 0
 

@@ -19,7 +19,6 @@ from orchard_env.service.seams import Making
 
 _POOL = {CreationStep.POOL_HIT: "hit", CreationStep.POOL_MISS: "miss"}
 _ROUTES, _REASONS = 300, 100
-_RUNS = 8192
 
 
 class Metrics:
@@ -30,11 +29,12 @@ class Metrics:
         accounts: Accounts,
         *,
         tenants: int = 200,
+        runs: int = 8192,
         counts_adopted: bool = True,
         made: Callable[[Making], None] = lambda _: None,
     ) -> None:
-        """`tenants`: so many are told apart. Without `counts_adopted` what other processes made is left to
-        them. `made` is told of each making, too."""
+        """`tenants`: so many are told apart. `runs`: so many ended commands are remembered. Without
+        `counts_adopted` what other processes made is left to them. `made` is told of each making, too."""
         self.registry = CollectorRegistry()
         """All of it."""
         self.accounts = accounts
@@ -51,7 +51,7 @@ class Metrics:
         self._route_label, self._reason_label = BoundedLabel(_ROUTES), BoundedLabel(_REASONS)
         self._instruments = Instruments(self.registry)
         self._answers: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
-        self._runs = Remembered(_RUNS)
+        self._runs = Remembered(runs)
         self._execs: dict[tuple[str, str], Counter] = {}
         ProcessCollector(namespace=PREFIX.rstrip("_"), registry=self.registry)
 

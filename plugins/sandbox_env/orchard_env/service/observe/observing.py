@@ -55,6 +55,7 @@ def observing(
     metrics = Metrics(
         Accounts(size=size, usd_per_hour=usd_per_hour),
         tenants=settings.tenants,
+        runs=settings.runs,
         counts_adopted=alone,
         made=spans.made,
     )

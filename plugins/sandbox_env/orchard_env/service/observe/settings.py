@@ -34,6 +34,9 @@ class ObserveSettings(Record):
     """The agents are asked so often what commands really used, seconds; 0: never."""
     tenants: int = Field(default=200, ge=1)
     """So many tenants have metrics of their own; the rest are `other`."""
+    runs: int = Field(default=8192, ge=256)
+    """So many ended commands, and at most twice as many, are known to have been counted: one whose end is
+    asked for again counts once."""
     status_s: float = Field(default=3600.0, gt=0)
     """A browser that was let in at GET /status has to show a key again after so many seconds."""
 
