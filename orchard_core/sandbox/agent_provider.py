@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 from weakref import WeakValueDictionary
 
-from orchard_core.errors import ConfigError, SandboxGone, SandboxUnsupported
+from orchard_core.errors import ConfigError, SandboxError, SandboxGone, SandboxUnsupported
 from orchard_core.sandbox.agent import AgentClient
 from orchard_core.sandbox.agent_sandbox import AgentSandbox
 from orchard_core.sandbox.closing import each_closed
@@ -241,11 +241,15 @@ class AdoptingAgentProvider(AgentProvider):
                 await known.release()  # another process ended it, and made one of that name anew
                 self._forget(sandbox_id)
             client = await bare.attach()
+            try:
+                age_s = await _age_s(found, client)
+            except BaseException:
+                await unbroken(client.close())
+                raise
             self._names.add(sandbox_id)
             place = self._kept(sandbox_id, bare)
             sandbox = self._sandbox(sandbox_id, found.spec, place, bare, client)
             self._sandboxes[sandbox_id] = sandbox
-            age_s = max(0.0, time.time() - found.created)
             self._watch(sandbox, age_s=age_s)
             return sandbox
 
@@ -258,6 +262,17 @@ class AdoptingAgentProvider(AgentProvider):
         self._watchers.clear()
         self._names.clear()
         await self._places.close()
+
+
+async def _age_s(found: StandingSandbox, client: AgentClient) -> float:
+    """By the wall clock, but no more than its agent is old: the clock may have stepped since."""
+    if found.age_s is not None:
+        return found.age_s
+    age_s = max(0.0, time.time() - found.created)
+    try:
+        return min(age_s, (await client.health()).uptime)
+    except SandboxError:
+        return age_s  # it is as good as gone
 
 
 def _check_wanted(spec: SandboxSpec, wanted: Callable[[SandboxSpec], bool] | None) -> None:

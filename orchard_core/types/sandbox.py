@@ -263,6 +263,8 @@ class StandingSandbox(Record):
     """What it was created from; the content of its files may be left out."""
     created: float
     """When, seconds since the epoch by the provider's clock."""
+    age_s: float | None = None
+    """How long it has stood, seconds, by a clock that does not step; None: by `created`."""
 
 
 class Capabilities(Record):

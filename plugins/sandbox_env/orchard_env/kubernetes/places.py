@@ -156,7 +156,9 @@ class PodPlaces:
         if found is None or pod is None or told is None or told.id != sandbox_id:
             raise SandboxGone(f"no sandbox {sandbox_id} stands in the namespace {session.api.namespace}")
         session.pods.learn(found)
-        return self._kept(session, told.spec, pod), told
+        # By the server's clock alone: what ours tells, or another process's, is nothing to it.
+        age_s = max(0.0, session.api.now() - told.created)
+        return self._kept(session, told.spec, pod), told.model_copy(update={"age_s": age_s})
 
     async def save(self, place: NewPlace, spec: SandboxSpec) -> Snapshot:
         """See SavingPlaces. Nothing is stopped meanwhile: a file that is being written may be torn."""

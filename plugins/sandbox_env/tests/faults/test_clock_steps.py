@@ -7,12 +7,16 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from orchard_env.service.state.redis.state import RedisState
 
+from orchard_core import SandboxSpec, StandingSandbox
+
 from ..service.redis_server import RedisServer, running_redis
 from ..service.redis_server import redis_server as redis_server
+from ..service.standing_agents import end_all, standing_provider
 from .clocks import HOUR_S, SteppedClock, built
 
 HOURS_6_MS = 6 * 3600 * 1000
@@ -71,6 +75,37 @@ async def test_a_lease_of_hours_that_a_step_back_made_is_cut_to_what_anybody_ask
     assert taken is not None
     assert taken.fence > held.fence
     assert not await state.leases.claim(held, "box", 60.0)
+
+
+async def left_s(root: Path, created_s: float, age_s: float | None) -> float:
+    """What is left to a sandbox of half an hour when another process takes it over; it is said to be made so
+    long ago, and to be so old."""
+    first, second = standing_provider(root), standing_provider(root)
+    await first.create(
+        SandboxSpec.model_validate({"image": "host", "network": "host", "name": "box", "ttl_s": HOUR_S / 2})
+    )
+    await first.release()
+    record = root / "box" / "sandbox.json"
+    told = StandingSandbox.model_validate_json(record.read_bytes())
+    told = told.model_copy(update={"created": told.created - created_s, "age_s": age_s})
+    record.write_text(told.model_dump_json())
+    try:
+        sandbox = await second.adopt("box")
+        while sandbox.deadline is None:
+            await asyncio.sleep(0.01)
+        return sandbox.deadline - time.monotonic()
+    finally:
+        await second.close()
+        end_all(root)
+
+
+async def test_who_is_taken_over_after_a_step_forward_lives_on(tmp_path: Path) -> None:
+    assert await left_s(tmp_path, HOUR_S, None) > HOUR_S / 4
+
+
+@pytest.mark.parametrize("created_s", [HOUR_S, -HOUR_S], ids=["forward", "back"])
+async def test_who_is_known_to_be_old_is_so_whatever_the_clock_says(tmp_path: Path, created_s: float) -> None:
+    assert await left_s(tmp_path, created_s, HOUR_S) < 0
 
 
 @dataclass(frozen=True, kw_only=True)
