@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from types import MappingProxyType
@@ -30,6 +31,7 @@ __all__ = ["ApiLimits", "ClusterApi"]
 
 _PROBE_S = 5.0
 _LOG_MAX = 64 << 10
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._-]{0,252}")
 _LINE_MAX = 64 << 20
 """Bytes; no object of a cluster comes near."""
 
@@ -333,7 +335,11 @@ class ClusterApi:
         at_collection: bool = False,
         **options: Any,
     ) -> Call:
+        of_one = bool(name) or not (verb or method == "POST")
         verb = verb or _VERBS[method]
+        if of_one and not at_collection and not _NAME.fullmatch(name):
+            # It would be read as another path, such as that of all objects.
+            raise ObjectMissing(f"no {kind.plural} can be named {name[:80]!r}")
         plural = f"{kind.plural}/{subresource}" if subresource else kind.plural
         return Call(
             method=method,
