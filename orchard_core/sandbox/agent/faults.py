@@ -91,7 +91,13 @@ _MESSAGE_MAX = 8 << 10
 _BAD = 400
 
 _HINTS: dict[type[SandboxError], str] = {
-    ExecIdTaken: "make a new id for every command; sending one again is for the same command"
+    ExecIdTaken: "make a new id for every command; sending one again is for the same command",
+    CwdMissing: "make it first, or leave `cwd` out: commands then begin in the sandbox's own directory",
+    CommandNotFound: "name a program of the sandbox's image by its whole path, or put it there first",
+    NoShell: "the image has no shell: give the command as a list, program first",
+    UserUnknown: "name a user of the image's /etc/passwd, or a number",
+    FileMissing: "a relative path begins in the sandbox's working directory; list that to see what is there",
+    FileDenied: "write where the sandbox's user may, such as its working directory or /tmp",
 }
 """What to do next, where the agent does not say."""
 

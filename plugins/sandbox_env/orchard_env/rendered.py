@@ -46,7 +46,19 @@ def manifests(choices: Choices) -> str:
     for one in objects:
         _configure(one, objects, choices)
     head = HEAD.format(namespace=choices.namespace, sandboxes=choices.sandboxes)
-    return head + yaml.safe_dump_all(objects, sort_keys=False, width=110)
+    return head + yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=110)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a file within a file as one that can be read."""
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
 
 
 def _chosen(value: Any, choices: Choices, name: str = "") -> Any:

@@ -135,7 +135,7 @@ class ServiceHttp:
                 yield answer
         except (aiohttp.ClientError, OSError) as error:
             raise SandboxConnectionLost(
-                f"{where} failed: {str(error) or type(error).__name__}",
+                f"{where} failed: {_reason(error)}",
                 hint="see that the service runs there, and that SANDBOX_BASE_URL is right",
             ) from error
 
@@ -164,6 +164,12 @@ class ServiceHttp:
         if self._session is not None and self._loop is asyncio.get_running_loop():
             await self._session.close()
         self._session = None
+
+
+def _reason(error: aiohttp.ClientError | OSError) -> str:
+    """The system's own words of a connection that was not made: aiohttp's tell of TLS where there is none."""
+    told = error.os_error if type(error) is aiohttp.ClientConnectorError else error
+    return str(told) or type(error).__name__
 
 
 async def _object(answer: aiohttp.ClientResponse, where: str) -> dict[str, Any]:

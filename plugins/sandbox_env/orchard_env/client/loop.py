@@ -21,6 +21,7 @@ class BackgroundLoop:
         self._pid = os.getpid()
         self._selector = selectors.DefaultSelector()
         self._loop = asyncio.SelectorEventLoop(self._selector)
+        self._loop.set_exception_handler(_say)
         self._thread = threading.Thread(target=self._loop.run_forever, name="orchard-env", daemon=True)
         self._thread.start()
 
@@ -46,6 +47,12 @@ class BackgroundLoop:
         """In a fork()ed child: what this loop watches is the parent's, and closing it here must not end it
         there."""
         self._selector.close()
+
+
+def _say(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What a loop says by itself, but for connections of a client that nobody closed: they end with it."""
+    if not str(context.get("message")).startswith("Unclosed "):
+        loop.default_exception_handler(context)
 
 
 class _Running(Generic[_T]):

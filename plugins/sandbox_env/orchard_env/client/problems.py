@@ -55,7 +55,6 @@ _OURS: dict[str, type[OrchardError]] = {
 _HINTS = {
     401: "set SANDBOX_API_KEY, or give api_key",
     403: "see that the API key is right, and that it may do this",
-    404: "it was deleted, has expired, or belongs to another key",
     429: "come again later, or ask the service's operator for more",
     503: "come again later",
 }
@@ -79,8 +78,14 @@ def error_of(
         said.get("message") or said.get("detail") or body[:200].decode("utf-8", "replace") or "nothing more"
     )
     message = f"{where} was answered {status}: {text if isinstance(text, str) else json.dumps(text)}"
-    hint = str(said.get("hint") or _HINTS.get(status, ""))
+    hint = str(said.get("hint") or _hint(kind, status))
     return make_error(kind, message, hint=hint, retry_after_s=retry_after(headers))
+
+
+def _hint(kind: type[OrchardError], status: int) -> str:
+    if issubclass(kind, SandboxGone):
+        return "it was deleted, has expired, or belongs to another key"
+    return _HINTS.get(status, "")
 
 
 def make_error(

@@ -23,6 +23,9 @@ from orchard_env.service.problems import problem, refused, unforeseen
 from orchard_env.service.services import Services
 from orchard_env.service.v1.routes import add_v1
 
+_NO_CALL = {404: "there is no {path} here", 405: "{path} has no {method}"}
+_PATH_MAX = 200
+
 Part = Callable[[FastAPI, Services], None]
 """Adds routes to the application. A route's handler takes a starlette Request or WebSocket; the caller is
 `request.scope["tenant"]` (a `seams.Tenant`) and `request.scope["request_id"]`, put there by the front, which
@@ -87,7 +90,10 @@ def _tell_errors(app: FastAPI) -> None:
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        answer = refused(error.status_code, str(error.detail), request.scope["request_id"])
+        said = _NO_CALL.get(error.status_code, "{detail}").format(
+            method=request.method, path=request.url.path[:_PATH_MAX], detail=error.detail
+        )
+        answer = refused(error.status_code, said, request.scope["request_id"])
         answer.headers.update(error.headers or {})
         return answer
 

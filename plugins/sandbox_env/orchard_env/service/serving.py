@@ -6,12 +6,14 @@ import asyncio
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchard_core import ConfigError, SandboxUnavailable
+from orchard_core import AdoptingProvider, ConfigError, SandboxProvider, SandboxUnavailable
 from orchard_env.service.app import build_app
-from orchard_env.service.listener import listening, server
+from orchard_env.service.listener import Server, listening, server
+from orchard_env.service.log import SERVICE
 from orchard_env.service.room import raise_file_limit
 from orchard_env.service.services import Services
 from orchard_env.service.tls.files import TlsFiles, TlsSettings
@@ -41,6 +43,11 @@ async def serve(services: Services, address: Address, *, ready: Callable[[str], 
     address that cannot be had, SandboxUnavailable when the provider can do nothing."""
     tls = _tls(address)
     sock = _bind(address)
+    try:
+        await _check_able(services.fleet.provider)
+    except BaseException:
+        sock.close()
+        raise
     raise_file_limit()
     settings = services.settings
     running = server(build_app(services), drain_s=settings.drain_s, connections=settings.connections)
@@ -50,7 +57,7 @@ async def serve(services: Services, address: Address, *, ready: Callable[[str], 
         tls.start()
     # Tools that rotate logs send it, and it ends whoever does not listen for it.
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, tls.reload if tls else _nothing)
-    serving = asyncio.ensure_future(running.serve(sockets=[sock]))
+    serving = asyncio.ensure_future(_run(running, sock))
     try:
         while not running.started and not serving.done():  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(_POLL_S)
@@ -67,6 +74,21 @@ async def serve(services: Services, address: Address, *, ready: Callable[[str], 
             f"the service did not start: the provider {services.fleet.provider.name} cannot work here",
             hint="the log above says why; `orchard plugins` and the provider's page say what it needs",
         )
+
+
+async def _check_able(provider: SandboxProvider) -> None:
+    """Raises what keeps it from working at all. A cluster that does not answer now may do so later."""
+    await provider.capabilities()
+    if isinstance(provider, AdoptingProvider):
+        try:
+            await provider.standing()
+        except SandboxUnavailable as error:
+            SERVICE.warning("the service starts all the same: %s", error.message)
+
+
+async def _run(running: Server, sock: socket.socket) -> None:
+    with suppress(SystemExit):  # what uvicorn makes of a start that failed; it would end the loop at once
+        await running.serve(sockets=[sock])
 
 
 def _tls(address: Address) -> TlsFiles | None:

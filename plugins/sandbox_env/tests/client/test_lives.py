@@ -28,6 +28,7 @@ def program(service: Running, text: str, tmp_path: Path) -> subprocess.Popen[str
         [sys.executable, str(path)],
         env=environment,
         stdout=subprocess.PIPE,
+        stderr=(tmp_path / "stderr").open("w"),
         text=True,
         start_new_session=True,
     )
@@ -96,6 +97,7 @@ def test_the_end_of_a_program_deletes(service: Running, client: SandboxClient, t
     assert running.wait(GENEROUS_S) == 3
     assert sandbox_id
     assert not stands(client, sandbox_id)
+    assert (tmp_path / "stderr").read_text() == "", "a client that nobody closed is no reason to complain"
 
 
 def test_ctrl_c_in_a_command_leaves_nothing(service: Running, client: SandboxClient, tmp_path: Path) -> None:

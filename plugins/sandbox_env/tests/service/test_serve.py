@@ -97,6 +97,7 @@ def test_each_request_is_a_line_of_json_without_its_secrets() -> None:
         (("--log-level", "loud"), "loud"),
         (("--config", "/no/such/file"), "/no/such/file"),
         (("--provider-option", "x"), "NAME=VALUE"),
+        (("--provider", "kubernetes", "--provider-option", "kubeconfig=/no/such/file"), "/no/such/file"),
     ],
 )
 def test_what_cannot_be_served_is_refused_before_anything_starts(flags: tuple[str, ...], says: str) -> None:

@@ -30,6 +30,7 @@ class Election:
         self._clock = clock
         self._term: int | None = None
         self._until = 0.0
+        self._unheard = False
         self._standing: asyncio.Task[None] | None = None
 
     @property
@@ -77,8 +78,11 @@ class Election:
         try:
             term = await self._grip.grasp(self._holder, self._ttl_s)
         except OrchardError as error:
-            _LOG.warning("nobody can say who leads: %s", error.message)
+            if not self._unheard:  # once, not at every turn for as long as it lasts
+                _LOG.warning("nobody can say who leads: %s", error.message)
+            self._unheard = True
             return  # the term that there is runs out by itself
+        self._unheard = False
         if term is not None and term != self._term:
             _LOG.info("this replica leads from now on", extra={"fields": {"term": term}})
         if term is None and self._term is not None:
