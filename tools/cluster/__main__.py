@@ -3,6 +3,8 @@
     python tools/cluster build              compile the server programs, once
     python tools/cluster up                 start it, with the images the tests use; prints the KUBECONFIG
     python tools/cluster image ROOT NAME    give the node an image made of a tar or a directory
+    python tools/cluster runtime kill       kill -9 of containerd; kill-all: and of what holds its pods
+    python tools/cluster runtime start      containerd once more
     python tools/cluster status | env | down
 
 Pods get addresses that this machine reaches directly. Its network does not enforce NetworkPolicy. Everything
@@ -20,7 +22,7 @@ from api import node_ready
 from build import build
 from images import load_image, load_test_images
 from layout import Layout
-from services import down, node, up
+from services import down, kill_runtime, node, start_runtime, up
 from shell import Failed, say
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +40,8 @@ def main(words: list[str]) -> int:
             load_image(layout, Path(root), name)
         case ["node"]:
             node(layout)
+        case ["runtime", "kill" | "kill-all" | "start" as what]:
+            start_runtime(layout) if what == "start" else kill_runtime(layout, shims=what == "kill-all")
         case ["down"]:
             down(layout)
         case ["env"]:

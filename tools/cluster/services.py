@@ -6,7 +6,9 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from api import answers, has_account, node_ready
@@ -209,6 +211,41 @@ def down(layout: Layout) -> None:
             with contextlib.suppress(OSError):
                 Path(folder).rmdir()
     shutil.rmtree(layout.run, ignore_errors=True)
+
+
+def kill_runtime(layout: Layout, *, shims: bool) -> None:
+    """kill -9 of this cluster's containerd, and of what holds each pod's containers when `shims`. Raises
+    Failed."""
+    pids = [pid for pid, words in _programs() if words[0].endswith("containerd") and _ours(layout, words)]
+    if not pids:
+        raise Failed("containerd does not run")
+    if shims:
+        pids += [pid for pid, words in _programs() if "containerd-shim" in words[0] and _ours(layout, words)]
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def start_runtime(layout: Layout) -> None:
+    """containerd once more, where `node` had started it. Raises Failed."""
+    if works("ctr", "-a", layout.socket, "version"):
+        return
+    node_pid = (layout.logs / "node.pid").read_text()
+    start(
+        layout.logs, "containerd", "nsenter", "--target", node_pid, "--mount", "containerd", "--config",
+        layout.run / "containerd.toml",
+    )  # fmt: skip
+    wait_for("containerd does not answer", lambda: works("ctr", "-a", layout.socket, "version"))
+
+
+def _programs() -> Iterator[tuple[int, list[str]]]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            yield int(path.parent.name), path.read_text().split("\0")
+
+
+def _ours(layout: Layout, words: Sequence[str]) -> bool:
+    return str(layout.run / "containerd.toml") in words or str(layout.socket) in words
 
 
 def _end_containers(layout: Layout) -> None:

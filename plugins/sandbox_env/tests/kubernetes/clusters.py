@@ -54,12 +54,12 @@ async def standin(
 
 
 @asynccontextmanager
-async def real_cluster() -> AsyncIterator[ClusterApi]:
-    """A client of the cluster that KUBECONFIG names, in a namespace that is deleted in the end."""
-    if not os.environ.get("KUBECONFIG"):
+async def real_cluster(kubeconfig: str | None = None) -> AsyncIterator[ClusterApi]:
+    """A client of a cluster, KUBECONFIG's or another, in a namespace that is deleted in the end."""
+    if not kubeconfig and not os.environ.get("KUBECONFIG"):
         pytest.skip("no cluster: start one (kind create cluster) and set KUBECONFIG")
     try:
-        api = await ClusterApi.open()
+        api = await ClusterApi.open(kubeconfig=kubeconfig)
     except OrchardError as error:
         pytest.skip(f"KUBECONFIG leads to no cluster that answers: {error}")
     async with api:
