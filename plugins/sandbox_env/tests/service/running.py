@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -23,7 +24,16 @@ from orchard_env.service.settings import ServiceSettings
 from orchard_core import SandboxProvider, SandboxSpec
 
 GENEROUS_S = 60.0
+
 """No test waits longer for a state; none depends on how soon it comes."""
+
+
+def until(look: Callable[[], object], what: str) -> None:
+    """Until it is so, or has not been for a generous time."""
+    end = time.monotonic() + GENEROUS_S
+    while not look():
+        assert time.monotonic() < end, f"never: {what}"
+        time.sleep(0.02)
 
 
 @dataclass(frozen=True, kw_only=True)

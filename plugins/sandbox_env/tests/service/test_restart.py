@@ -16,7 +16,7 @@ import pytest
 from orchard_env.service.seams import Tenant
 from orchard_env.service.services import Services
 
-from .running import GENEROUS_S, KnownKeys, parts_of, running
+from .running import GENEROUS_S, KnownKeys, parts_of, running, until
 from .standing_agents import break_lists, end_all, standing_provider
 
 KEYS = {"key-a": Tenant(name="a"), "key-b": Tenant(name="b")}
@@ -153,8 +153,7 @@ def test_who_waits_for_a_job_is_let_go_when_the_service_ends_and_goes_on_at_the_
         body = {"command": WAIT, "wait": True, "exec_id": "long"}
         waiting = threads.submit(first.client.post, f"/sandboxes/{sandbox}/exec", json=body)
         with httpx.Client(base_url=first.client.base_url) as other:
-            while other.get(f"/jobs/{sandbox}.long").status_code != 200:
-                pass
+            until(lambda: other.get(f"/jobs/{sandbox}.long").status_code == 200, "the job is known")
         assert first.end(signal.SIGTERM) == 0
         assert waiting.result(GENEROUS_S).json()["status"] == "running"
     with killable(root) as second:
