@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import signal
 
+import aiohttp
 import httpx
 import pytest
 from orchard_env.service.v2.cut import whole_characters
 
-from ..running import GENEROUS_S
+from ..running import GENEROUS_S, Running
 
 
 @pytest.fixture
@@ -169,6 +171,26 @@ def test_a_reader_that_comes_back_gets_the_rest_and_nothing_twice(client: httpx.
     nothing = events_of(client.get(url, headers={"Last-Event-ID": rest[-1]["id"]}).text)
     assert [event["event"] for event in nothing] == ["started", "exit"]
     assert client.get(url, headers={"Last-Event-ID": "nonsense"}).status_code == 422
+
+
+async def test_over_a_socket_events_come_out_and_input_and_signals_go_in(service: Running, at: str) -> None:
+    """A second socket attaches, gets what the first has not had, and ends the command."""
+    command = "read line; echo got $line; exec sleep 600"
+    async with aiohttp.ClientSession(service.url) as session:
+        async with session.ws_connect(f"{at}/exec/stream") as socket:
+            await socket.send_json({"id": "talk", "command": command})
+            assert (await socket.receive_json())["event"] == "started"
+            await socket.send_json({"stdin": "a "})
+            await socket.send_json({"stdin": "line\n"})
+            told = await socket.receive_json()
+            assert (told["event"], told["data"]) == ("stdout", "got a line\n")
+        async with session.ws_connect(f"{at}/exec/stream") as socket:
+            await socket.send_json({"attach": "talk", "since": "4-0"})
+            assert [(await socket.receive_json()).get("data") for _ in range(2)] == [None, "a line\n"]
+            await socket.send_json({"signal": int(signal.SIGTERM)})
+            ended = await socket.receive_json(timeout=GENEROUS_S)
+            assert (ended["event"], ended["exit_code"]) == ("exit", 128 + signal.SIGTERM)
+            assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
 
 
 def test_no_character_is_torn_where_a_piece_ends(client: httpx.Client, at: str) -> None:
