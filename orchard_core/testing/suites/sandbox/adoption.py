@@ -97,8 +97,8 @@ class AdoptionSuite(SandboxSuiteBase):
             assert (await sandbox.exec([*self.echo, "stands"])).ok
 
     async def test_what_does_not_stand_cannot_be_adopted(self, provider: SandboxProvider) -> None:
-        """A new sandbox in the place of one that is gone loses work in silence: raise SandboxGone. One that is
-        not `wanted` is left alone likewise."""
+        """A new sandbox in the place of one that is gone loses work in silence: raise SandboxGone. One that
+        is not `wanted` is left alone likewise."""
         async with self._two(provider) as (one, two):
             with pytest.raises(SandboxGone):
                 await two.adopt(_fresh())
