@@ -10,6 +10,15 @@ import pytest
 from .field import V1, local_service
 from .orchestrators import Orchestrator
 
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Cases of a file share services in processes of their own: one worker runs them and starts each once."""
+    for item in items:
+        if item.path.parent == HERE and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(f"faults-{item.path.stem}"))
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

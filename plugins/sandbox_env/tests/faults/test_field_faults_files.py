@@ -95,7 +95,7 @@ def moved(service: Orchestrator, box: str, size: int) -> Glances:
 
 
 @pytest.mark.parametrize(
-    "size", [64 << 20, pytest.param(GIGABYTE, marks=pytest.mark.slow)], ids=["64 MiB", "1 GiB"]
+    "size", [64 << 20, pytest.param(GIGABYTE, marks=pytest.mark.nightly)], ids=["64 MiB", "1 GiB"]
 )
 def test_fault_14_a_large_file_is_streamed_both_ways_in_bounded_memory_while_health_answers(
     service: Orchestrator, box: str, size: int

@@ -74,6 +74,7 @@ Traced = tuple[Received, list[dict[str, Any]]]
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("tracing")
 def test_a_clients_trace_goes_on_through_the_service_to_the_agents_calls(traced: Traced) -> None:
     received, _ = traced
     request = one(received, "POST /sandboxes/{sandbox_id}/exec")
@@ -86,6 +87,7 @@ def test_a_clients_trace_goes_on_through_the_service_to_the_agents_calls(traced:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("tracing")
 def test_a_creation_is_a_span_with_its_phases_in_their_order(traced: Traced) -> None:
     received, _ = traced
     made = one(received, "create sandbox")
@@ -98,6 +100,7 @@ def test_a_creation_is_a_span_with_its_phases_in_their_order(traced: Traced) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("tracing")
 def test_every_line_of_the_log_names_request_and_trace_and_no_secret(traced: Traced) -> None:
     received, log = traced
     lines = [line for line in log if line["message"] == "request"]
