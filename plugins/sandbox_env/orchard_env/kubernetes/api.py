@@ -107,11 +107,16 @@ class ClusterApi:
             return None
 
     async def list(
-        self, kind: Resource, selector: Selector | None = None, *, namespace: str | None = None
+        self,
+        kind: Resource,
+        selector: Selector | None = None,
+        *,
+        namespace: str | None = None,
+        patience_s: float | None = None,
     ) -> list[Manifest]:
         """All of them, by pages."""
         found: list[Manifest] = []
-        async for page in self.pages(kind, selector, namespace=namespace):
+        async for page in self.pages(kind, selector, namespace=namespace, patience_s=patience_s):
             found += page.items
         return found
 

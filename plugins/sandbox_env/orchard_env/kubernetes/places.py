@@ -32,6 +32,7 @@ from orchard_env.kubernetes.warm.pools import WarmPools
 from orchard_env.kubernetes.warm.told import PoolObserver, PoolStats, Unobserved
 
 _LEAVING_S = 30.0
+_STANDING_S = 5.0
 
 
 class PodPlaces:
@@ -139,9 +140,11 @@ class PodPlaces:
         return place
 
     async def standing(self) -> list[StandingSandbox]:
-        """See AdoptingProvider: asked of the server, whose answer is whole or none."""
+        """See AdoptingProvider: asked of the server, whose answer is whole or none. It is not waited for long:
+        whoever asked may ask again."""
         session = await self.session()
-        found = [PodView.read(one) for one in await session.api.list(PODS, labels.SANDBOXES)]
+        pods = await session.api.list(PODS, labels.SANDBOXES, patience_s=_STANDING_S)
+        found = [PodView.read(one) for one in pods]
         told = (labels.standing(pod) for pod in found if labels.stands(pod))
         return [one for one in told if one is not None]
 

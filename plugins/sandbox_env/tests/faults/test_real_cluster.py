@@ -160,6 +160,10 @@ def test_half_a_minute_without_the_api_server_loses_nothing(scene: Scene) -> Non
         for number in range(int(AWAY_S)):
             told = run(client, "old", f"echo {number} >> log; sleep 1")
             assert told["exit_code"] == 0
+        listed = client.get("/v2/sandboxes")
+        assert (listed.status_code, listed.json()["error"]) == (503, "SandboxUnavailable"), (
+            "not an empty list"
+        )
         scene.way.mend()
         assert coming.result(GENEROUS_S) == "coming"
         assert going.result(GENEROUS_S).status_code == 200
