@@ -91,7 +91,7 @@ class Overview(Record):
     conditions: tuple[str, ...]
     """What does not work as it should, in words."""
     in_flight: int
-    """Requests being answered."""
+    """Requests being answered, without the one that asks for this."""
     requests: int
     """Requests answered, since the process began; so are the sums below."""
     created: int

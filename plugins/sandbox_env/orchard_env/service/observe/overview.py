@@ -29,7 +29,7 @@ def overview(services: Services, watch: Observing, *, sandboxes: int) -> Overvie
         provider=services.fleet.provider.name,
         draining=services.fleet.draining,
         conditions=tuple(services.conditions()),
-        in_flight=watch.metrics.in_flight,
+        in_flight=max(0, watch.metrics.in_flight - 1),  # who asks is no load of the service's
         requests=tally.requests,
         created=tally.ready,
         create_s=tally.create_s,
