@@ -90,6 +90,22 @@ def test_who_takes_nothing_of_what_it_asked_for_does_not_keep_its_connection(imp
         until(lambda: len(Impatient.gone) > before)
 
 
+def test_a_frame_that_never_ends_holds_its_connection_no_longer_than_a_ping(isolation: None) -> None:
+    """In its midst no ping can be answered."""
+    before = len(Impatient.gone)
+    with running(
+        lambda: parts_of(load_provider("process")),
+        websocket=Impatient,
+        ws_ping_interval=0.2,
+        ws_ping_timeout=0.2,
+    ) as service:
+        path = f"/v2/sandboxes/{made(service)}/exec/stream"
+        with connected(service) as peer:
+            upgraded(peer, path, key=None)
+            peer.sendall(frame(TEXT, b" " * 100)[:50])
+            until(lambda: len(Impatient.gone) > before)
+
+
 def until(state: Callable[[], bool]) -> None:
     """Wait for it."""
     late = time.monotonic() + GENEROUS_S
