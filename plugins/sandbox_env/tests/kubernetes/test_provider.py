@@ -159,16 +159,13 @@ async def test_a_pod_that_is_deleted_from_outside_is_told_as_such(
 async def test_an_agent_that_ran_out_of_memory_is_told_by_type(
     config: KubernetesConfig, spec: SandboxSpec
 ) -> None:
-    # Files in memory count for the sandbox, and no process that could be killed for them holds them.
-    eater = "dd if=/dev/zero of=/dev/shm/big bs=1M count=63; tail -c 500M /dev/zero | tail"
-
-    async def eat() -> None:
-        for _ in range(100):
-            await sandbox.exec(eater, timeout=30)
-
+    # Files in memory fill it nearly, and programs that are each smaller than the agent do the rest.
+    eater = (
+        "dd if=/dev/zero of=/dev/shm/big bs=64k count=1000; for i in $(seq 2000); do sleep 1000 & done; wait"
+    )
     async with opened(config) as provider, await provider.create(spec) as sandbox:
         with pytest.raises(SandboxOutOfMemory):
-            await eat()
+            await sandbox.exec(eater)
 
 
 @pytest.mark.parametrize(("user", "uid"), [("1000:2000", b"1000\n2000\n"), ("nobody", b"65534\n65534\n")])
