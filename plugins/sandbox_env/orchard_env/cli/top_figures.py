@@ -51,17 +51,3 @@ def _per_s(rate: float) -> str:
 def big(number: int) -> str:
     """With thousands apart."""
     return f"{number:,}"
-
-
-def age(seconds: float) -> str:
-    """`42s`, `5m`, `3.5h`, `12d`."""
-    if seconds < 120:
-        return f"{seconds:.0f}s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f}m"
-    return f"{seconds / 3600:.1f}h" if seconds < 172800 else f"{seconds / 86400:.0f}d"
-
-
-def dollars(amount: float) -> str:
-    """`$0.0123`, `$1,234.50`."""
-    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.4f}"

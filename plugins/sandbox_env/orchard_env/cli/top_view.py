@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from orchard_core import clean_line
-from orchard_env.cli.top_figures import Since, age, big, dollars
+from orchard_env.cli.top_figures import Since, big
+from orchard_env.figures import dollars, span
 from orchard_env.types.overview import Overview, SandboxRow, TenantRow
 
 _WIDE, _WIDEST = 100, 130
@@ -81,7 +82,7 @@ def drawing(view: Overview, since: Since, url: str, *, width: int, height: int, 
 
 
 def _title(view: Overview, url: str) -> Text:
-    what = f"{clean_line(view.version)}, provider {clean_line(view.provider)}, up {age(view.up_s)}"
+    what = f"{clean_line(view.version)}, provider {clean_line(view.provider)}, up {span(view.up_s)}"
     state = Text("  ending", style="bold red") if view.draining else Text()
     return Text.assemble(("Orchard Env ", "bold"), clean_line(url), "  ", (what, "dim"), state, no_wrap=True)
 
@@ -145,7 +146,7 @@ def _sandboxes(rows: tuple[SandboxRow, ...], width: int) -> Table:
     for row in rows:
         state = Text(clean_line(row.fault or row.status), style="red" if row.fault else "")
         image = [_name(row.image, width // 4)] if width >= _WIDE else []
-        size = (Text(f"{row.cpu:g}"), Text(f"{row.memory_gib:.4g}"), Text(age(row.age_s)))
+        size = (Text(f"{row.cpu:g}"), Text(f"{row.memory_gib:.4g}"), Text(span(row.age_s)))
         grid.add_row(_name(row.id), _name(row.tenant, 20), state, *image, *size)
     return grid
 

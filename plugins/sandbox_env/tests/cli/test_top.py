@@ -22,8 +22,9 @@ from pathlib import Path
 import httpx
 import pytest
 from orchard_env.cli.app import app
-from orchard_env.cli.top_figures import Since, age, dollars
+from orchard_env.cli.top_figures import Since
 from orchard_env.cli.top_view import drawing
+from orchard_env.figures import dollars, span
 from orchard_env.types.overview import Overview
 from rich.cells import cell_len
 from rich.console import Console
@@ -107,8 +108,9 @@ def test_a_service_that_began_anew_has_no_rates_until_the_next_look() -> None:
 
 
 def test_figures_are_short() -> None:
-    assert [age(s) for s in (5, 600, 9000, 500_000)] == ["5s", "10m", "2.5h", "6d"]
-    assert dollars(0.5) == "$0.5000"
+    assert [span(s) for s in (5, 600, 9000, 500_000)] == ["5s", "10m", "2.5h", "6d"]
+    assert [span(s, (" s", " min", " h", " d")) for s in (5, 600)] == ["5 s", "10 min"]
+    assert [dollars(a) for a in (0, 0.0123, 1234.5)] == ["$0.00", "$0.0123", "$1,234.50"]
 
 
 def test_it_prints_once_where_no_terminal_is(service: Running, key: Path) -> None:

@@ -30,12 +30,7 @@ NOW = epoch(MADE) + 10
 
 
 def seen(status: Manifest, *, node: str = "", deleting: bool = False) -> PodView:
-    about: Manifest = {
-        "name": "box",
-        "uid": "u-1",
-        "resourceVersion": "7",
-        "creationTimestamp": MADE,
-    }
+    about: Manifest = {"name": "box", "uid": "u-1", "resourceVersion": "7", "creationTimestamp": MADE}
     if deleting:
         about["deletionTimestamp"] = "2026-11-30T10:00:30Z"
     containers = [{"name": "sandbox"}]

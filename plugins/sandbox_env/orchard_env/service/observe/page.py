@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 
 from jinja2 import Environment, Template
 from starlette.responses import HTMLResponse
 
+from orchard_env.figures import dollars, span
 from orchard_env.service.observe.labels import harmless
 from orchard_env.types.overview import Overview
+
+_span = partial(span, units=(" s", " min", " h", " d"))
 
 
 def status_page(view: Overview, *, leaves: bool) -> HTMLResponse:
@@ -33,7 +36,7 @@ def _answer(status: int, **values: object) -> HTMLResponse:
 @cache
 def _template() -> Template:
     made = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"plain": harmless, "words": words, "span": span, "usd": usd}
+    made.filters |= {"plain": harmless, "words": words, "span": _span, "usd": dollars}
     return made.from_string(_file("status.html"))
 
 
@@ -59,17 +62,3 @@ def _headers(style: str) -> dict[str, str]:
 def words(text: str) -> str:
     """A sentence, harmless."""
     return harmless(text, 1000)
-
-
-def span(seconds: float) -> str:
-    """`42 s`, `5 min`, `3.5 h`, `12 d`."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} d"
-
-
-def usd(amount: float) -> str:
-    """`$0.0123`, `$1,234.50`."""
-    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.4f}"

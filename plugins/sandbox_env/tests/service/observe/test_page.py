@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-from orchard_env.service.observe.page import locked_page, span, status_page, usd
+from orchard_env.service.observe.page import locked_page, status_page
 from starlette.responses import Response
 
 from ..running import GENEROUS_S, Running
@@ -46,11 +46,6 @@ def test_the_page_runs_nothing_and_its_policy_allows_its_own_style_alone() -> No
     assert "script-src" not in policy
     assert "default-src 'none'" in policy
     assert "style=" not in text
-
-
-def test_figures_are_written_for_people() -> None:
-    assert [span(s) for s in (5, 600, 9000, 500_000)] == ["5 s", "10 min", "2.5 h", "6 d"]
-    assert [usd(a) for a in (0, 0.0123, 1234.5)] == ["$0.00", "$0.0123", "$1,234.50"]
 
 
 @pytest.mark.slow
