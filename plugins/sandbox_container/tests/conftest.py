@@ -8,12 +8,15 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
+from orchard_sandbox_container.config import ContainerConfig
+from orchard_sandbox_container.provider import ContainerProvider
 
 HINT = "to get it: apt install podman runc busybox-static, and be root or have subordinate ids"
 PASSWD = "root:x:0:0:root:/root:/bin/sh\ndev:x:1000:1000::/home/dev:/bin/sh\n"
@@ -104,6 +107,14 @@ class Podman:
         finally:
             process.terminate()
             process.wait(30)
+
+
+@pytest_asyncio.fixture
+async def provider(podman: Podman, tmp_path: Path) -> AsyncIterator[ContainerProvider]:
+    """One whose sandboxes end with the case."""
+    made = ContainerProvider(ContainerConfig(engine=podman.socket, state_dir=str(tmp_path)))
+    yield made
+    await made.close()
 
 
 @pytest.fixture(scope="session")

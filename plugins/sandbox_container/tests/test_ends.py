@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import pytest_asyncio
 from orchard_sandbox_container.config import ContainerConfig
 from orchard_sandbox_container.provider import ContainerProvider
 
@@ -27,13 +25,6 @@ if TYPE_CHECKING:
     from .conftest import Podman
 
 PATIENCE_S = 60.0
-
-
-@pytest_asyncio.fixture
-async def provider(podman: Podman, tmp_path: Path) -> AsyncIterator[ContainerProvider]:
-    made = ContainerProvider(ContainerConfig(engine=podman.socket, state_dir=str(tmp_path)))
-    yield made
-    await made.close()
 
 
 def spec(**fields: Any) -> SandboxSpec:

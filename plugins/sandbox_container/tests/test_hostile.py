@@ -5,26 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import pytest_asyncio
-from orchard_sandbox_container.config import ContainerConfig
 from orchard_sandbox_container.provider import ContainerProvider
 
 from orchard_core import Sandbox, SandboxSpec
 
-if TYPE_CHECKING:
-    from .conftest import Podman
-
 PATIENCE_S = 120.0
-
-
-@pytest_asyncio.fixture
-async def provider(podman: Podman, tmp_path: Path) -> AsyncIterator[ContainerProvider]:
-    made = ContainerProvider(ContainerConfig(engine=podman.socket, state_dir=str(tmp_path)))
-    yield made
-    await made.close()
 
 
 @pytest_asyncio.fixture

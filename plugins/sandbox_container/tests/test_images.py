@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import pytest_asyncio
 from orchard_sandbox_container.config import ContainerConfig
 from orchard_sandbox_container.progress import ImageProgress
 from orchard_sandbox_container.provider import ContainerProvider
@@ -25,13 +23,6 @@ from orchard_core import (
 
 if TYPE_CHECKING:
     from .conftest import Podman
-
-
-@pytest_asyncio.fixture
-async def provider(podman: Podman, tmp_path: Path) -> AsyncIterator[ContainerProvider]:
-    made = ContainerProvider(ContainerConfig(engine=podman.socket, state_dir=str(tmp_path)))
-    yield made
-    await made.close()
 
 
 def spec(image: str, **fields: Any) -> SandboxSpec:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import pytest_asyncio
 from orchard_sandbox_container.config import ContainerConfig
 from orchard_sandbox_container.provider import ContainerProvider
 
@@ -18,11 +16,7 @@ if TYPE_CHECKING:
     from .conftest import Podman
 
 
-@pytest_asyncio.fixture
-async def provider(podman: Podman, python_image: str, tmp_path: Path) -> AsyncIterator[ContainerProvider]:
-    made = ContainerProvider(ContainerConfig(engine=podman.socket, state_dir=str(tmp_path)))
-    yield made
-    await made.close()
+pytestmark = pytest.mark.usefixtures("python_image")
 
 
 def spec(network: object, **fields: Any) -> SandboxSpec:
