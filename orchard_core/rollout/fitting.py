@@ -49,8 +49,17 @@ def fit_spec(
         return FittedSpec(spec=spec.model_copy(update={"image": ImageRef(kind="host")}), fallback=True)
     raise SandboxUnsupported(
         f"task {task.id} needs the image {spec.image}; the provider takes: {kinds}",
-        hint="choose another --sandbox, or --allow-host-fallback to run on this machine's own files",
+        hint=f"choose another --sandbox{_instead(spec.image, can)}",
     )
+
+
+def _instead(image: ImageRef, can: Capabilities) -> str:
+    """What else helps where the provider does not take this image."""
+    if image.kind == "host":
+        return ", or an image that stands for this machine: --sandbox-option host_image=IMAGE"
+    if "host" in can.images:
+        return ", or --allow-host-fallback to run on this machine's own files"
+    return ""
 
 
 def check_known_tools(task: Task, taskset: TaskSet, harness: Harness) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from orchard_core import (
     Attribution,
+    Capabilities,
     ConfigError,
     HarnessError,
     HarnessResult,
@@ -30,6 +31,7 @@ from orchard_core import (
     ToolUse,
 )
 from orchard_core.rollout.attempt import run_rollout
+from orchard_core.rollout.fitting import fit_spec
 from orchard_core.rollout.opening import check_images
 from orchard_core.rollout.parts import RolloutParts
 from orchard_core.testing import (
@@ -138,9 +140,22 @@ async def test_an_image_the_provider_lacks_is_refused_before_anything_starts(
 ) -> None:
     spec = SandboxSpec(image=ImageRef.parse("oci:python:3.12"))
     named = FakeTaskSet(list(parts.taskset.tasks()), spec=spec)
-    with pytest.raises(SandboxUnsupported, match=r"oci:python:3\.12"):
+    with pytest.raises(SandboxUnsupported, match=r"oci:python:3\.12") as told:
         await run(replace(parts, taskset=named))
+    assert "--allow-host-fallback" in told.value.hint
     assert provider.created == []
+
+
+@pytest.mark.parametrize(
+    ("image", "helps"), [("host", "host_image="), ("oci:python:3.12", "another --sandbox")]
+)
+def test_a_refused_image_is_told_with_what_helps_there(parts: RolloutParts, image: str, helps: str) -> None:
+    """Falling back to the host's files helps nobody whose provider has none."""
+    task, builds = the_task(parts), Capabilities(images=frozenset({"build"}))
+    with pytest.raises(SandboxUnsupported) as told:
+        fit_spec(task, SandboxSpec(image=ImageRef.parse(image)), builds, QUICK)
+    assert helps in told.value.hint
+    assert "fallback" not in told.value.hint
 
 
 async def test_falling_back_to_the_host_needs_a_flag_and_is_recorded(parts: RolloutParts) -> None:
