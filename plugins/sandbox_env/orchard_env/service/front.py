@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from orchard_core import OrchardError
+from orchard_env.service.bodies import Bodies, HeldBody
 from orchard_env.service.faults import KeyMissing, KeyRefused
 from orchard_env.service.hosts import check_host
 from orchard_env.service.log import ACCESS, REQUEST, SERVICE
@@ -45,6 +46,8 @@ class Front:
         self._spans: Spans = NoSpans() if services.watch is None else services.watch.spans
         self._hosts = frozenset(services.settings.allowed_hosts)
         self._rights = Rights(services.tenancy, every_s=services.settings.rights_s)
+        settings = services.settings
+        self._bodies = Bodies(max(settings.bodies_mb, 2 * settings.body_mb) << 20)
         self._under_way = OpenRequests(connections_max(services.settings.connections))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,6 +59,7 @@ class Front:
         headers = Headers(scope=scope)
         request_id = scope["request_id"] = _request_id(headers)
         scope["body_s"] = self._services.settings.body_s
+        held = scope["held_body"] = HeldBody(self._bodies)
         told = _Told(send, request_id)
         self._services.meters.arrived()
         span = self._spans.begin(scope.get("method", "WEBSOCKET"), headers)
@@ -68,6 +72,7 @@ class Front:
             SERVICE.exception("request failed")
             await self._refuse(scope, receive, told, unforeseen(request_id))
         finally:
+            held.done()
             self._note(scope, told, span, time.perf_counter() - began)
 
     async def _passed(self, scope: Scope, receive: Receive, told: _Told, headers: Headers) -> None:

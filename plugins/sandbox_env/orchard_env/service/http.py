@@ -8,9 +8,10 @@ from typing import TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 
+from orchard_env.service.bodies import HeldBody
 from orchard_env.service.faults import BodyTooLarge, RequestInvalid, RequestTooSlow, ScopeMissing
 from orchard_env.service.problems import encoded
 from orchard_env.service.seams import Scope, Tenant
@@ -30,7 +31,9 @@ _Body = TypeVar("_Body", bound=Body)
 
 async def read_body(request: Request, limit: int, within_s: float | None = None) -> bytes:
     """The whole body, within the service's `body_s` unless told otherwise. Raises BodyTooLarge beyond `limit`
-    bytes, RequestTooSlow."""
+    bytes, RequestTooSlow, ServiceOverloaded when all requests together hold too much."""
+    held: HeldBody | None = request.scope.get("held_body")
+    tenant: Tenant | None = request.scope.get("tenant")
     within_s = within_s or request.scope.get("body_s", BODY_S)
     told = request.headers.get("content-length", "")
     if told.isdigit() and int(told) > limit:
@@ -43,12 +46,21 @@ async def read_body(request: Request, limit: int, within_s: float | None = None)
                 size += len(piece)
                 if size > limit:
                     raise _too_large(limit)
+                if held is not None:
+                    held.more(tenant.name if tenant else "", len(piece))
                 pieces.append(piece)
     except TimeoutError:
         raise RequestTooSlow(
             f"the body was not whole after {within_s:g} s", hint="send it at once, or stream it over /v2"
         ) from None
+    except ClientDisconnect:
+        raise gone_before_its_end() from None
     return b"".join(pieces)
+
+
+def gone_before_its_end() -> RequestInvalid:
+    """A client left in the midst of its body. Only the log hears it, and it is no failure of ours."""
+    return RequestInvalid("the client left before the request's body was whole", status=400)
 
 
 def _too_large(limit: int) -> BodyTooLarge:

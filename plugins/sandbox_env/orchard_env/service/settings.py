@@ -22,6 +22,9 @@ class ServiceSettings(Record):
     loopback address allows loopback names only, so that no web page in a browser there can speak to it."""
     body_mb: int = Field(default=64, ge=1)
     """Largest JSON body, MiB: a base64 file and a patch travel in one. Streamed files have no such bound."""
+    bodies_mb: int = Field(default=512, ge=1)
+    """JSON bodies of all requests under way together, MiB, of which one tenant may hold half; twice `body_mb`
+    at least. What goes beyond is answered 503."""
     file_mb: int = Field(default=32, ge=1)
     """Largest file that one v1 answer carries as base64, MiB."""
     body_s: float = Field(default=120.0, gt=0)

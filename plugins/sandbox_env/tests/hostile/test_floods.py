@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import ClassVar
 
 import pytest
@@ -15,7 +14,7 @@ from orchard_env.service.seams import Tenant
 
 from orchard_core import load_provider
 
-from ..service.running import GENEROUS_S, KnownKeys, Running, parts_of, running
+from ..service.running import KnownKeys, Running, parts_of, running, until
 from .conftest import made
 from .raw_socket import CLOSE, CONTINUED, PING, PONG, TEXT, connected, frame, frames, upgraded
 
@@ -87,7 +86,7 @@ def test_who_takes_nothing_of_what_it_asked_for_does_not_keep_its_connection(imp
     with connected(impatient, buffer=1024) as peer:
         upgraded(peer, path, key="ours")
         peer.sendall(frame(TEXT, b'{"command": "yes"}'))
-        until(lambda: len(Impatient.gone) > before)
+        until(lambda: len(Impatient.gone) > before, "it is cut off")
 
 
 def test_a_frame_that_never_ends_holds_its_connection_no_longer_than_a_ping(isolation: None) -> None:
@@ -103,15 +102,7 @@ def test_a_frame_that_never_ends_holds_its_connection_no_longer_than_a_ping(isol
         with connected(service) as peer:
             upgraded(peer, path, key=None)
             peer.sendall(frame(TEXT, b" " * 100)[:50])
-            until(lambda: len(Impatient.gone) > before)
-
-
-def until(state: Callable[[], bool]) -> None:
-    """Wait for it."""
-    late = time.monotonic() + GENEROUS_S
-    while not state():
-        assert time.monotonic() < late
-        time.sleep(0.01)
+            until(lambda: len(Impatient.gone) > before, "it is cut off")
 
 
 @pytest.mark.slow

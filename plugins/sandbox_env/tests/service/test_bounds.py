@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import socket
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from orchard_env.service.listener import Connection
+from orchard_env.service.log import ACCESS, SERVICE
+from orchard_env.service.seams import Tenant
 
 from orchard_core import load_provider
 
-from .running import GENEROUS_S, Running, parts_of, running, until
+from .running import GENEROUS_S, KnownKeys, Running, parts_of, running, until
 
 
 class Hurried(Connection):
@@ -100,3 +105,70 @@ def test_many_that_say_nothing_do_not_keep_others_out(hurried: Running) -> None:
         assert client.get("/health").status_code == 200
     for peer in idle:
         peer.close()
+
+
+def test_bodies_that_are_held_have_a_bound_together_and_keep_no_other_tenant_out(isolation: None) -> None:
+    """Each may be as large as any: hundreds of them would take all the memory there is."""
+    keys = KnownKeys(ours=Tenant(name="ours"), theirs=Tenant(name="theirs"))
+    part = b" " * 900_000
+    with (
+        running(lambda: parts_of(load_provider("process"), tenancy=keys, body_mb=1, bodies_mb=4)) as service,
+        contextlib.ExitStack() as stack,
+    ):
+        for _ in range(2):
+            peer = stack.enter_context(connect(service))
+            head = (
+                f"POST /sandboxes HTTP/1.1\r\nHost: x\r\nX-API-Key: ours\r\nContent-Length: {len(part) + 1}"
+            )
+            peer.sendall(head.encode() + b"\r\n\r\n" + part)
+        with service.client(key="ours") as client, service.client(key="theirs") as other:
+
+            def posted(by: httpx.Client) -> httpx.Response:
+                return by.post("/sandboxes", content=part)
+
+            until(lambda: posted(client).status_code == 503, "a refusal")
+            refused = posted(client)
+            assert (refused.json()["error"], "MiB of requests' bodies" in refused.text) == (
+                "ServiceOverloaded",
+                True,
+            )
+            assert int(refused.headers["retry-after"]) > 0
+            assert posted(other).status_code == 400, "it is no JSON, but it was read"
+            stack.close()
+            until(lambda: posted(client).status_code == 400, "room again")
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """Every line that the service logs, whatever a case before this has done to its loggers."""
+    with caplog.at_level(logging.INFO, "orchard.service"), caplog.at_level(logging.INFO, ACCESS.name):
+        SERVICE.addHandler(caplog.handler)
+        yield caplog
+        SERVICE.removeHandler(caplog.handler)
+
+
+@pytest.mark.parametrize("path", ["/sandboxes", "/v2/sandboxes", "{}/files?path=/tmp/x", "{}/execs/x/stdin"])
+def test_who_leaves_in_the_midst_of_a_body_is_no_failure_of_the_service(
+    hurried: Running, logged: pytest.LogCaptureFixture, path: str
+) -> None:
+    with hurried.client() as client:
+        made = client.post("/v2/sandboxes", params={"wait": GENEROUS_S}, json={}).json()
+        at = f"/v2/sandboxes/{made['id']}"
+        asked = {"id": "x", "command": "cat", "stdin_stream": True}
+        client.post(f"{at}/execs", json=asked).raise_for_status()
+        logged.clear()
+        with connect(hurried) as peer:
+            method = "PUT" if "files" in path else "POST"
+            head = f"{method} {path.format(at)} HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n"
+            peer.sendall(head.encode() + b"x")
+
+        def told() -> list[int]:
+            fields = [
+                getattr(record, "fields", {}) for record in logged.records if record.name == ACCESS.name
+            ]
+            return [one["status"] for one in fields if one["path"] == path.format(at).partition("?")[0]]
+
+        until(told, "the request is over")
+        assert told()[0] < 500
+        assert not [record for record in logged.records if record.exc_info]
+        client.delete(at)

@@ -10,7 +10,8 @@ from fastapi import APIRouter, Query, Request
 
 from orchard_core import AgentClient
 from orchard_env.service.agent_words import agent_words
-from orchard_env.service.passthrough_body import Incoming
+from orchard_env.service.http import gone_before_its_end
+from orchard_env.service.passthrough_body import ClientLeft, Incoming
 from orchard_env.service.seams import Scope
 from orchard_env.service.v2.base import EncodingQuery, ExecPath, Routes, SandboxId, Wait
 from orchard_env.service.v2.cut import whole_characters
@@ -87,9 +88,12 @@ class LogRoutes(Routes):
         incoming = Incoming(request.scope, request.receive)
         async with known_exec(entry, exec_id) as client:
             await client.run_status(exec_id)
-        async with entry.lent() as client:
-            with agent_words():
-                received = await feed_body(client, exec_id, incoming, offset, eof=eof)
+        try:
+            async with entry.lent() as client:
+                with agent_words():
+                    received = await feed_body(client, exec_id, incoming, offset, eof=eof)
+        except ClientLeft:
+            raise gone_before_its_end() from None
         return StdinView(received=received)
 
 
