@@ -140,7 +140,7 @@ class PodPlaces:
         return place
 
     async def standing(self) -> list[StandingSandbox]:
-        """See AdoptingProvider: asked of the server, whose answer is whole or none. It is not waited for long:
+        """See AdoptingProvider: asked of the server, whose answer is whole or none, and not waited for long:
         whoever asked may ask again."""
         session = await self.session()
         pods = await session.api.list(PODS, labels.SANDBOXES, patience_s=_STANDING_S)

@@ -55,15 +55,13 @@ class TestObjects:
         with pytest.raises(SpecRefused, match="lowercase RFC 1123"):
             await api.create(CONFIG_MAPS, note("Not_A_Name"))
 
-    @pytest.mark.parametrize(
-        "name", ["", ".", "..", "a/b", "a?x=", "a#", "a\0", "a\n", "%61", "../configmaps/a"]
-    )
-    async def test_a_name_that_would_be_another_path_is_nobodys(self, api: ClusterApi, name: str) -> None:
+    async def test_a_name_that_would_be_another_path_is_nobodys(self, api: ClusterApi) -> None:
         await api.create(CONFIG_MAPS, note("a"))
-        assert await api.get(CONFIG_MAPS, name) is None
-        assert not await api.delete(CONFIG_MAPS, name)
-        with pytest.raises(ObjectMissing, match="can be named"):
-            await api.patch(CONFIG_MAPS, name, {"data": {"said": "no"}})
+        for name in ("", ".", "..", "a/b", "a?x=", "a#", "a\0", "a\n", "%61", "../configmaps/a"):
+            assert await api.get(CONFIG_MAPS, name) is None
+            assert not await api.delete(CONFIG_MAPS, name)
+            with pytest.raises(ObjectMissing, match="can be named"):
+                await api.patch(CONFIG_MAPS, name, {"data": {"said": "no"}})
         found = await api.get(CONFIG_MAPS, "a")
         assert found is not None
         assert found["data"] == {"said": "yes"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ async def test_a_fall_ends_every_call_also_beside_one_that_asks_why_it_lost_its_
         while not (paper.work("box") / "runs").exists():
             await asyncio.sleep(0.02)
         asks = await asyncio.to_thread(paper.stop, "/v1/health", at_agent="box")
-        lost = asyncio.create_task(_lose_its_way(paper, sandbox.stat("/lost")))
+        lost = asyncio.create_task(_lose_its_way(paper, sandbox.write("/workspace/lost", _once())))
         assert await asyncio.to_thread(asks.reached.wait, GENEROUS_S)
         await asyncio.to_thread(lambda: paper.says("box", phase="Failed", containerStatuses=[ENDED]))
         for call in (running, lost):
@@ -46,11 +47,16 @@ async def test_a_fall_ends_every_call_also_beside_one_that_asks_why_it_lost_its_
 
 
 async def _lose_its_way(paper: Paper, call: Any) -> None:
-    """Make a call whose every try breaks."""
+    """Make a call that is not sent again, and breaks."""
 
     def arm() -> list[Stop]:
-        return [paper.stop("lost", at_agent="box") for _ in range(20)]
+        return [paper.stop("lost", at_agent="box") for _ in range(2)]
 
     for stop in await asyncio.to_thread(arm):
         paper.go_on(stop, deliver=False)
     await call
+
+
+async def _once() -> AsyncIterator[bytes]:
+    """What cannot be sent again."""
+    yield b"x"
