@@ -97,16 +97,26 @@ async def test_sockets_are_closed_and_say_why_while_those_of_other_keys_stay(key
             if "exec" in path:
                 await one.send_json({"type": "init", "cmd": ["sleep", "1000"]} if "pty" in path else SLEEP_V2)
             assert (await one.receive()).type is aiohttp.WSMsgType.TEXT
+        began = await running_in(others, keyed.box)
         await revoke_key(keyed.book, key.record.id)
         while (message := await socket.receive()).type is not aiohttp.WSMsgType.CLOSE:
             assert message.type is not aiohttp.WSMsgType.CLOSED
         assert (message.data, "was revoked" in str(message.extra)) == (1008, True)
+        if "pty" in path:
+            while await running_in(others, keyed.box) == began:
+                await asyncio.sleep(0.02)  # a terminal's program ends with it, as when its client leaves
         await stays.ping()
         with pytest.raises(TimeoutError):
             await stays.receive(timeout=0.1)
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
             await session.ws_connect(path)
         assert refused.value.status == 403
+
+
+async def running_in(session: aiohttp.ClientSession, box: str) -> int:
+    """How many programs run."""
+    async with session.get(f"/v2/sandboxes/{box}/execs") as answer:
+        return sum(run["state"] == "running" for run in (await answer.json())["execs"])
 
 
 SLEEP_V2 = {"command": "sleep 1000"}
