@@ -43,15 +43,16 @@ def list_standing(
         found = await provider.standing()
         await provider.release()
         now = time.time()
+        ages = [now - one.created if one.age_s is None else one.age_s for one in found]
         return [
             {
                 "id": one.id,
                 "image": str(one.spec.image),
-                "age_s": round(now - one.created, 1),
-                "left_s": round(one.created + one.spec.ttl_s - now, 1),
+                "age_s": round(age_s, 1),
+                "left_s": round(one.spec.ttl_s - age_s, 1),
                 "labels": dict(one.spec.labels),
             }
-            for one in found
+            for one, age_s in zip(found, ages, strict=True)
         ]
 
     import asyncio

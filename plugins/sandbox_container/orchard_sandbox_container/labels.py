@@ -12,8 +12,8 @@ from orchard_sandbox_container.owner import Owner
 PREFIX = "orchard.dev/"
 MANAGED = f"{PREFIX}managed-by"
 MANAGER = "orchard-sandbox-container"
-SANDBOX, SPEC, OWNER, BOX, CREATED = (
-    f"{PREFIX}{name}" for name in ("sandbox", "spec", "owner", "box", "created")
+SANDBOX, SPEC, OWNER, BOX, CREATED, SINCE = (
+    f"{PREFIX}{name}" for name in ("sandbox", "spec", "owner", "box", "created", "since")
 )
 NAME = "orchard-"
 """Before a sandbox's id in its container's name: names of containers are unique on an engine."""
@@ -40,6 +40,7 @@ def labels_for(sandbox_id: str, spec: SandboxSpec, owner: Owner, box: str) -> di
         OWNER: owner.model_dump_json(),
         BOX: box,
         CREATED: f"{time.time():.3f}",
+        SINCE: f"{_since_boot():.3f}",
     }
 
 
@@ -49,14 +50,25 @@ def read_labels(labels: Mapping[str, str] | None) -> Told | None:
     if labels.get(MANAGED) != MANAGER:
         return None
     try:
+        owner = Owner.model_validate_json(labels[OWNER])
         return Told(
             standing=StandingSandbox(
                 id=labels[SANDBOX],
                 spec=SandboxSpec.model_validate_json(labels[SPEC]),
                 created=float(labels[CREATED]),
+                age_s=_age_s(labels.get(SINCE), owner),
             ),
-            owner=Owner.model_validate_json(labels[OWNER]),
+            owner=owner,
             box=labels[BOX],
         )
     except (KeyError, ValueError):
         return None
+
+
+def _age_s(since: str | None, owner: Owner) -> float | None:
+    return _since_boot() - float(since) if since and owner.of_this_boot else None
+
+
+def _since_boot() -> float:
+    """Seconds by the clock of this machine that never steps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -51,6 +51,11 @@ class Owner(BaseModel):
             return None
         return cls.model_validate(dict(zip(names, parts, strict=True)))
 
+    @property
+    def of_this_boot(self) -> bool:
+        """Whether it was made on this machine, since it was started last."""
+        return self.boot == _here().boot
+
     def is_dead(self) -> bool:
         """Provably: a process of this boot, seen from here, that is no more. Of others nothing is known."""
         here = _here()

@@ -86,8 +86,9 @@ def _is_dead(one: Ours, root: BoxRoot, *, keep: bool) -> bool:
     if owner.is_dead() and not keep:
         return True
     standing = one.told.standing
-    expired = time.time() > standing.created + standing.spec.ttl_s + GRACE_S
-    return expired and not owner.is_alive()
+    # The wall clock may have stepped; of another boot there is no better one.
+    age_s = time.time() - standing.created if standing.age_s is None else standing.age_s
+    return age_s > standing.spec.ttl_s + GRACE_S and not owner.is_alive()
 
 
 async def _remove(engine: Engine, root: BoxRoot, one: Ours) -> bool:

@@ -124,28 +124,36 @@ def _as_it_is(owner: Owner) -> Owner:
 
 
 @pytest.mark.parametrize(
-    ("change", "age_s", "stays"),
+    ("change", "age_s", "step_s", "stays"),
     [
-        (lambda owner: owner.model_copy(update={"user": owner.user + 1}), 9e6, True),
-        (lambda owner: owner.model_copy(update={"boot": "another"}), 0.0, True),
-        (lambda owner: owner.model_copy(update={"namespace": 1}), 0.0, True),
-        (_as_it_is, 9e6, True),
-        (lambda owner: owner.model_copy(update={"boot": "another"}), 9e6, False),
-        (lambda owner: owner.nobody(), 0.0, True),
-        (lambda owner: owner.nobody(), 9e6, False),
-        (lambda owner: owner.model_copy(update={"started": owner.started + 1}), 0.0, False),
+        (lambda owner: owner.model_copy(update={"user": owner.user + 1}), 9e6, 0.0, True),
+        (lambda owner: owner.model_copy(update={"boot": "another"}), 0.0, 0.0, True),
+        (lambda owner: owner.model_copy(update={"namespace": 1}), 0.0, 0.0, True),
+        (_as_it_is, 9e6, 0.0, True),
+        (lambda owner: owner.model_copy(update={"boot": "another"}), 9e6, 0.0, False),
+        (lambda owner: owner.nobody(), 0.0, 0.0, True),
+        (lambda owner: owner.nobody(), 9e6, 0.0, False),
+        (lambda owner: owner.nobody(), 0.0, 9e6, True),
+        (lambda owner: owner.nobody(), 9e6, -9e6, False),
+        (lambda owner: owner.model_copy(update={"started": owner.started + 1}), 0.0, 0.0, False),
     ],
     ids=[
         "another user's", "of another boot", "of another namespace", "of a driver that lives",
-        "of another boot, expired", "let go of", "let go of, expired", "of a process id that came again",
+        "of another boot, expired", "let go of", "let go of, expired", "let go of, the clock stepped forward",
+        "let go of, expired, the clock stepped back", "of a process id that came again",
     ],
 )  # fmt: skip
 async def test_only_what_is_provably_ours_and_dead_goes(
-    podman: Podman, tmp_path: Path, change: Callable[[Owner], Owner], age_s: float, stays: bool
+    podman: Podman,
+    tmp_path: Path,
+    change: Callable[[Owner], Owner],
+    age_s: float,
+    step_s: float,
+    stays: bool,
 ) -> None:
     labels = labels_for("left", SPEC, change(Owner.me()), "left-1")
-    created = float(labels["orchard.dev/created"]) - age_s
-    labels["orchard.dev/created"] = f"{created}"
+    for name, earlier_s in (("created", age_s + step_s), ("since", age_s)):
+        labels[f"orchard.dev/{name}"] = f"{float(labels[f'orchard.dev/{name}']) - earlier_s}"
     words = [word for name, value in labels.items() for word in ("--label", f"{name}={value}")]
     podman.run("create", "--name", "left", "--network", "none", *words, "busybox", "true")
     podman.run("create", "--name", "stranger", "--network", "none", "busybox", "true")
