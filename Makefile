@@ -21,7 +21,7 @@ test-all: $(STAMP)
 
 nightly: $(STAMP)
 	@tools/needs.sh
-	@ORCHARD_NIGHTLY=1 ORCHARD_REQUIRE_LOCAL=1 $(BIN)/pytest -n 2 --dist loadgroup
+	@ORCHARD_NIGHTLY=1 ORCHARD_REQUIRE_LOCAL=1 ORCHARD_TESTS_SPAWN=1 $(BIN)/pytest -n 2 --dist loadgroup
 
 lint: $(STAMP)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/python tools/plugin_lines.py

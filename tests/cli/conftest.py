@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli import forked
+
 ROOT = Path(__file__).parents[2]
 
 Completed = subprocess.CompletedProcess[str]
@@ -26,9 +28,15 @@ ARGV = [sys.executable, "-m", "orchard_core.cli.main"]
 
 
 def command(where: Path) -> Orchard:
-    """`orchard(*args, **environment)`, run in this directory."""
+    """`orchard(*args, **environment)`, run in this directory.
+
+    Each is a process of its own; with `ORCHARD_TESTS_SPAWN` set, as in `make nightly`, or where the case
+    steers Python itself, it does its own imports too.
+    """
 
     def run(*args: str, **extra: str) -> Completed:
+        if not os.environ.get("ORCHARD_TESTS_SPAWN") and not any(name.startswith("PYTHON") for name in extra):
+            return forked.run(args, cwd=where, environment=environment(**extra), timeout_s=120)
         return subprocess.run(
             [*ARGV, *args], cwd=where, env=environment(**extra), capture_output=True, text=True,
             timeout=120, check=False,

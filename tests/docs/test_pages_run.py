@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli import forked
+
 from .pages import PAGES, ROOT, FencedBlock, fenced, page_id
 
 RUNNABLE = {"bash", "python"}
@@ -117,14 +119,18 @@ def test_a_block_that_needs_more_is_checked_as_far_as_it_can_be(
         words = shlex.split(line, comments=True)
         if words[:2] == ["orchard", "run"]:
             # An engine is asked what it can do even by a dry run; the recipe is resolved without one.
-            checked = [*words, "--print-config" if "Docker or Podman" in (block.needs or "") else "--dry-run"]
+            checked = [
+                *words[1:],
+                "--print-config" if "Docker or Podman" in (block.needs or "") else "--dry-run",
+            ]
+            done = forked.run(checked, cwd=tmp_path, environment=environment, timeout_s=300)
         elif words[:1] == ["make"]:
             checked = ["make", "-n", "-C", str(ROOT), *words[1:]]
+            done = subprocess.run(
+                checked, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            )
         else:
             continue
-        done = subprocess.run(
-            checked, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from orchard_core.cli.exits import Exit
+from tests.cli.conftest import Orchard, command
 
 from .making import write_matrix
-
-ROOT = Path(__file__).parents[3]
-Orchard = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
 def orchard(tmp_path: Path) -> Orchard:
     """The command in a process of its own, run in an empty directory."""
-
-    def run(*args: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "orchard_core.cli.main", *args]
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100", "NO_COLOR": "1"}
-        return subprocess.run(
-            argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False
-        )
-
-    return run
+    run = command(tmp_path)
+    return lambda *args: run(*args, NO_COLOR="1")
 
 
 @pytest.fixture
