@@ -12,15 +12,15 @@ from pathlib import Path
 
 _PATIENCE_S = 120.0
 _DYING_S = 3.0
-"""For how long a tree may grow again under the removal: the kernel ends the programs of a killed one by and by."""
+"""For how long a tree may grow again under its removal: a killed program's children end by and by."""
 
 
 def remove_tree(path: Path) -> bool:
     """Delete a tree without following links; True when nothing is left.
 
     Directories without permissions are opened up first. What Python cannot walk (nests deeper than its
-    stack) is left to chmod and rm, which can. Programs that are dying may still write: the tree is removed again
-    until it stays away, for `_DYING_S` at most.
+    stack) is left to chmod and rm, which can. Programs that are dying may still write: the tree is removed
+    again until it stays away, for `_DYING_S` at most.
     """
     end = time.monotonic() + _DYING_S
     while not _removed(path):
