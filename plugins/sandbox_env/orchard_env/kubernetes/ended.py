@@ -160,6 +160,8 @@ def _stopped(pod: PodView) -> SandboxGone | None:
         return None
     how = f"{main.exit_code} ({main.reason}) {main.message}".rstrip()
     outside = _from_outside(main)
+    if outside and pod.deleting is not None:
+        return None  # who deletes it has the last word
     return SandboxGone(
         f"pod {pod.name}, container {main.name} ended with {how}{outside and f': {outside}'}",
         by="infrastructure" if outside else "",

@@ -31,6 +31,7 @@ _CONFIG = frozenset(
 )
 _CREATE = frozenset({"CreateContainerError", "PreStartHookError", "PostStartHookError"})
 _PASSING = re.compile(r"deadline exceeded|name .* is reserved|connection refused|unavailable", re.IGNORECASE)
+_LACKING = re.compile(r'(secret|configmap|persistentvolumeclaim) "?[^ ]+"? not found')
 _MOUNT = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 _GROWING = frozenset({"TriggeredScaleUp", "Nominated"})
 _NOT_GROWING = frozenset({"NotTriggerScaleUp"})
@@ -148,11 +149,16 @@ def _set_up(
             f"pod {pod.name}: the node has no such runtime class: {worst.message}",
             hint="install it on the nodes, or select those that have it",
         )
+    lacking = next((one for one in reversed(told) if _LACKING.search(one.message)), None)
+    if lacking is not None:
+        return SpecRefused(
+            f"pod {pod.name}: {lacking.reason}: {lacking.message}", hint="make it, or mend its name"
+        )
     if now - told[0].first < policy.start_grace_s:
         return None
-    lacking = re.search(r'(secret|configmap|persistentvolumeclaim) "?[^ ]+"? not found', worst.message)
-    kind = SpecRefused if lacking else SandboxCreateFailed
-    return kind(f"pod {pod.name}: {worst.reason}: {worst.message}", hint="see kubectl describe pod")
+    return SandboxCreateFailed(
+        f"pod {pod.name}: {worst.reason}: {worst.message}", hint="see kubectl describe pod"
+    )
 
 
 def _broken(pod: PodView, container: ContainerView) -> SandboxCreateFailed:

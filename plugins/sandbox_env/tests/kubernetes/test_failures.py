@@ -50,6 +50,10 @@ def waiting(reason: str, message: str = "", *, where: str = "containerStatuses")
     return {"phase": "Pending", where: [{"name": "sandbox", "restartCount": 0, "state": state}]}
 
 
+def failed(reason: str, message: str) -> Manifest:
+    return {"phase": "Failed", "reason": reason, "message": message}
+
+
 def terminated(reason: str, code: int, *, phase: str = "Failed", **more: Any) -> Manifest:
     state = {"terminated": {"reason": reason, "exitCode": code, "message": ""}}
     return {
@@ -187,12 +191,17 @@ class TestNeverRan:
         assert type(error) is SandboxCreateFailed
         assert "timed out" in error.message
 
-    def test_a_runtime_class_that_the_node_lacks(self) -> None:
-        box = seen(waiting("ContainerCreating"), node="n")
-        events = [told("FailedCreatePodSandBox", 'no runtime for "gvisor" is configured')]
-        error = failure_of(box, events, now=NOW)
+    @pytest.mark.parametrize(
+        ("reason", "words"),
+        [
+            ("FailedCreatePodSandBox", 'no runtime for "gvisor" is configured'),
+            ("FailedMount", 'MountVolume.SetUp failed for volume "v" : secret "keys" not found'),
+        ],
+    )
+    def test_what_the_node_or_the_namespace_lacks_is_told_at_once(self, reason: str, words: str) -> None:
+        error = failure_of(seen(waiting("ContainerCreating"), node="n"), [told(reason, words)], now=NOW)
         assert type(error) is SpecRefused
-        assert "gvisor" in error.message
+        assert words in error.message
 
 
 class TestScheduling:
@@ -273,16 +282,8 @@ class TestRan:
                 SandboxEvicted,
                 "agent",
             ),
-            (
-                {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active"},
-                SandboxExpired,
-                "",
-            ),
-            (
-                {"phase": "Failed", "reason": "NodeLost", "message": "unresponsive"},
-                NodeLost,
-                "infrastructure",
-            ),
+            (failed("DeadlineExceeded", "Pod was active"), SandboxExpired, ""),
+            (failed("NodeLost", "unresponsive"), NodeLost, "infrastructure"),
             (
                 {
                     "phase": "Failed",
@@ -292,11 +293,7 @@ class TestRan:
                 NodeLost,
                 "infrastructure",
             ),
-            (
-                {"phase": "Failed", "reason": "Preempting", "message": "Preempted"},
-                SandboxPreempted,
-                "infrastructure",
-            ),
+            (failed("Preempting", "Preempted"), SandboxPreempted, "infrastructure"),
             (
                 disrupted("PreemptionByScheduler", "default-scheduler: preempting"),
                 SandboxPreempted,
@@ -358,9 +355,12 @@ class TestRan:
         evicted = SandboxEvicted("pod box: Evicted", by="infrastructure")
         assert taken_back(evicted, spot) is evicted
 
-    def test_a_pod_that_is_being_deleted_is_lost_and_events_say_why(self) -> None:
-        box = seen({"phase": "Running"}, node="n", deleting=True)
-        assert type(failure_of(box, now=NOW)) is SandboxGone
+    @pytest.mark.parametrize("status", [{"phase": "Running"}, terminated("Error", 137)])
+    def test_a_pod_that_is_being_deleted_is_lost_and_events_say_why(self, status: Manifest) -> None:
+        box = seen(status, node="n", deleting=True)
+        error = failure_of(box, now=NOW)
+        assert type(error) is SandboxGone
+        assert "deleted from outside" in error.message
         events = [told("Preempted", "Preempted by other/pod on node n")]
         assert type(failure_of(box, events, now=NOW)) is SandboxPreempted
 

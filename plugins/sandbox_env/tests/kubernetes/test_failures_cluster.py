@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.asyncio(loop_sc
 
 LONG = 120.0
 """Seconds; a machine under load takes tens."""
-POLICY = FailurePolicy(pull_grace_s=1.0, schedule_grace_s=1.0, start_grace_s=1.0)
+POLICY = FailurePolicy(schedule_grace_s=1.0)
 
 Errors = Mapping[str, SandboxError]
 
