@@ -36,7 +36,7 @@ class Orchestrator:
         """Wait for its address."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, f"the service did not start: {self._log.read_text()[-2000:]}"
+        assert line, f"the service did not start: {self._log.read_text()[-9000:]}"
         self.url = str(json.loads(line)["url"])
         self.client = httpx.Client(base_url=self.url, timeout=GENEROUS_S)
         return self

@@ -26,7 +26,12 @@ _WORDS = {
     503: "No room now, or the sandbox cannot be reached; see Retry-After",
 }
 
+_PROBLEM = {"$ref": f"#/components/schemas/{Problem.__module__.replace('.', '__')}__{Problem.__name__}"}
+"""As FastAPI names it, because v1 has a Problem as well. With `model=` it would compile one for each status
+of each route, which is most of what starting a service takes."""
+
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": f"{text}."} for status, text in _WORDS.items()
+    status: {"content": {"application/json": {"schema": _PROBLEM}}, "description": f"{text}."}
+    for status, text in _WORDS.items()
 }
 """For `responses=` of every route."""

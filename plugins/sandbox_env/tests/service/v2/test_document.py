@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,6 +47,14 @@ def test_the_document_names_every_call_of_v2(client: httpx.Client) -> None:
         "/v2/snapshots", "/v2/snapshots/{snapshot_id}", f"{one}/endpoint", f"{one}/metrics",
         f"{one}/agent/{{path}}",
     }  # fmt: skip
+
+
+def test_every_reference_in_the_document_leads_to_a_schema(client: httpx.Client) -> None:
+    told = client.get("/openapi.json")
+    schemas = told.json()["components"]["schemas"]
+    named = set(re.findall(r'"\$ref":\s*"#/components/schemas/([^"]+)"', told.text))
+    assert {name for name in named if name.endswith("__Problem")}
+    assert named <= set(schemas)
 
 
 @pytest.fixture(scope="module")
