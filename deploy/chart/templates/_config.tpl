@@ -15,6 +15,11 @@
 {{- $_ := set $provider "node_selector" (merge (deepCopy .nodeSelector) (default dict $provider.node_selector)) -}}
 {{- end -}}
 {{- end -}}
+{{- if .Values.snapshots.existingClaim -}}
+{{- /* They outlive a pod, as the volume does. */ -}}
+{{- $here := dict "url" "file:///var/lib/orchard-snapshots" -}}
+{{- $_ := set $provider "snapshots" (merge $here (deepCopy (default dict $provider.snapshots)) (dict "keep" true)) -}}
+{{- end -}}
 {{- $service := merge (deepCopy .Values.config.service) (dict "namespace" (include "orchard.sandboxes" .)) -}}
 {{- $observe := deepCopy .Values.config.observe -}}
 {{- if .Values.metrics.enabled -}}

@@ -12,6 +12,7 @@ import yaml
 _FILE = Path(__file__).with_name("rendered.yaml")
 _NAMESPACE, _SANDBOXES = "orchard-env", "orchard-sandboxes"
 _NAMED_BY = frozenset({"namespace", "kubernetes.io/metadata.name"})
+_SNAPSHOTS = "/var/lib/orchard-snapshots"
 _CHECKSUM = "checksum/config"
 
 HEAD = """\
@@ -38,6 +39,8 @@ class Choices:
     """The orchestrator's; None: as the chart has it."""
     injector: str | None = None
     """The image with the agent; None: as the chart has it."""
+    snapshots: str | None = None
+    """The PersistentVolumeClaim where snapshots are kept; None: no volume."""
 
 
 def manifests(choices: Choices) -> str:
@@ -81,8 +84,19 @@ def _configure(one: dict[str, Any], objects: list[Any], choices: Choices) -> Non
     config = _chosen(yaml.safe_load(one["data"]["config.yaml"]), choices)
     if choices.injector is not None:
         config["provider"]["injector"] = choices.injector
+    if choices.snapshots is not None:
+        config["provider"]["snapshots"] = {"url": f"file://{_SNAPSHOTS}", "keep": True}
     text = one["data"]["config.yaml"] = yaml.safe_dump(config)
     for other in objects:
         if other["kind"] == "Deployment":
             sums = other["spec"]["template"]["metadata"]["annotations"]
             sums[_CHECKSUM] = hashlib.sha256(text.encode()).hexdigest()
+            if choices.snapshots is not None:
+                _mount(other["spec"]["template"]["spec"], choices.snapshots)
+
+
+def _mount(pod: dict[str, Any], claim: str) -> None:
+    """The volume of snapshots, which the service alone sees."""
+    pod["volumes"].append({"name": "snapshots", "persistentVolumeClaim": {"claimName": claim}})
+    (service,) = pod["containers"]
+    service["volumeMounts"].append({"name": "snapshots", "mountPath": _SNAPSHOTS})

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+_CLAIM = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 _NAME = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 
 
@@ -21,6 +22,10 @@ def manifests(
     ] = None,
     injector: Annotated[
         str | None, typer.Option("--injector", metavar="IMAGE", help="The image with the agent.")
+    ] = None,
+    snapshots: Annotated[
+        str | None,
+        typer.Option("--snapshots", metavar="CLAIM", help="A PersistentVolumeClaim, to keep snapshots on."),
     ] = None,
 ) -> None:
     """Print what the Helm chart makes, without Helm, for `kubectl apply -f -`.
@@ -41,5 +46,12 @@ def manifests(
             f"the service and sandboxes are both to be in {namespace}",
             hint="give sandboxes a namespace of their own: who makes pods in one may mount its Secrets",
         )
-    told = Choices(namespace=namespace, sandboxes=sandboxes, image=image, injector=injector)
+    if snapshots is not None and not re.fullmatch(_CLAIM, snapshots):
+        raise ConfigError(
+            f"{snapshots!r} cannot name a PersistentVolumeClaim",
+            hint="give its name in the service's namespace",
+        )
+    told = Choices(
+        namespace=namespace, sandboxes=sandboxes, image=image, injector=injector, snapshots=snapshots
+    )
     typer.echo(rendered(told), nl=False)

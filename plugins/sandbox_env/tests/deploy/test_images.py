@@ -47,7 +47,10 @@ def test_it_runs_as_a_number_that_is_not_root_and_is_built_by_a_stage_of_its_own
     every = steps(image)
     stages = [step.rest for step in every if step.word == "FROM"]
     assert [re.search(r" AS (\w+)$", stage) is not None for stage in stages] == [True, False]
-    assert not [stage for stage in stages if ":latest" in stage or ":" not in stage]
+    assert stages == ["${BASE} AS build", "${BASE}"]
+    (base,) = [step.rest.removeprefix("BASE=") for step in every if step.word == "ARG"]
+    assert re.fullmatch(r"[a-z0-9./-]+:[0-9][0-9a-z.-]*", base), "a version, and none that moves on"
+    assert not [step for step in every if step.word == "RUN" and re.search(r"\bpython\b", step.rest)]
     last = every[max(n for n, step in enumerate(every) if step.word == "FROM") :]
     assert [step.rest for step in last if step.word == "USER"] == ["65532:65532"]
     assert [step.rest for step in last if step.word == "COPY"] == ["--from=build /opt/orchard /opt/orchard"]

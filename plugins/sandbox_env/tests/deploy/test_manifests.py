@@ -10,6 +10,7 @@ import orchard_env
 import pytest
 import yaml
 from orchard_env.cli.app import app
+from orchard_env.kubernetes.config import KubernetesConfig
 from typer.testing import CliRunner
 
 from orchard_core import ConfigError
@@ -52,9 +53,11 @@ def test_choices_come_out_as_they_would_from_the_chart(helm: Helm) -> None:
             "injector": "registry.example.com/agent:2",
         },
         "auth": MANIFESTS["auth"],
+        "snapshots": {"existingClaim": "saved"},
     }
     words = ["--namespace", "service", "--sandboxes", "boxes"]
     words += ["--image", "registry.example.com/orchestrator:2", "--injector", "registry.example.com/agent:2"]
+    words += ["--snapshots", "saved"]
     ours, charts = printed(*words), without_helms_labels(helm.objects(values, namespace="service"))
     for objects in (ours, charts):
         config = only(objects, "ConfigMap")["data"]
@@ -77,6 +80,18 @@ def test_they_hold_no_secret_and_say_how_to_make_those_they_need() -> None:
     assert "seed_secret: orchard-agent-seed" in text
 
 
+def test_snapshots_lie_on_the_volume_that_the_service_mounts() -> None:
+    objects = printed("--snapshots", "saved")
+    pod = only(objects, "Deployment")["spec"]["template"]["spec"]
+    (volume,) = [one for one in pod["volumes"] if one["name"] == "snapshots"]
+    assert volume["persistentVolumeClaim"] == {"claimName": "saved"}
+    (mount,) = [one for one in pod["containers"][0]["volumeMounts"] if one["name"] == "snapshots"]
+    told = yaml.safe_load(only(objects, "ConfigMap")["data"]["config.yaml"])["provider"]
+    config = KubernetesConfig.model_validate(told).snapshots
+    assert config is not None
+    assert (config.url, config.keep) == (f"file://{mount['mountPath']}", True)
+
+
 def test_another_injector_makes_new_pods() -> None:
     def checksum(*words: str) -> str:
         deployment = only(printed(*words), "Deployment")
@@ -88,7 +103,11 @@ def test_another_injector_makes_new_pods() -> None:
 
 @pytest.mark.parametrize(
     ("words", "why"),
-    [(("--namespace", "No_Such"), "cannot name"), (("--namespace", "one", "--sandboxes", "one"), "own")],
+    [
+        (("--namespace", "No_Such"), "cannot name"),
+        (("--namespace", "one", "--sandboxes", "one"), "own"),
+        (("--snapshots", "/saved"), "PersistentVolumeClaim"),
+    ],
 )
 def test_what_cannot_be_is_refused_with_the_way_out(words: tuple[str, ...], why: str) -> None:
     said = CliRunner().invoke(app, ["manifests", *words])

@@ -23,6 +23,7 @@ ALL: dict[str, Any] = {
         "driverCidrs": ["10.0.0.0/8"],
         "options": {"runtime_class": "gvisor", "tolerations": [{"key": "mine", "operator": "Exists"}]},
     },
+    "snapshots": {"existingClaim": "saved"},
     "redis": {"mode": "bundled", "persistence": {"enabled": True, "storageClass": "fast"}},
     "config": {"service": {"ttl_s": 100, "drain_s": 60}, "team": {"quota": {"sandboxes": 50}}},
     "tls": {"existingSecret": "tls"},
