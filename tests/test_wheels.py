@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -54,6 +55,14 @@ def test_the_core_wheel_carries_a_static_agent_for_both_architectures(wheels: Pa
             assert int.from_bytes(head[18:20], "little") == ELF_MACHINE[name.rpartition("-")[2]]
 
 
+def test_beside_the_wheels_lie_the_versions_of_the_lock(wheels: Path) -> None:
+    locked = re.findall(r"^([\w.-]+==[\w.+!-]+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    lines = (wheels / "constraints.txt").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == locked
+    assert len(locked) > 100
+    assert "--hash" not in "".join(lines)
+
+
 def test_the_core_wheel_carries_every_template_style_sheet_and_kit_file(wheels: Path) -> None:
     (core,) = wheels.glob("orchard_core-*.whl")
     listed = run("git", "ls-files", "-z", *DATA, cwd=ROOT).split("\0")
@@ -67,7 +76,7 @@ def test_the_core_wheel_carries_every_template_style_sheet_and_kit_file(wheels: 
 def test_the_wheels_install_and_run_away_from_the_repository(wheels: Path, tmp_path: Path) -> None:
     venv = tmp_path / "venv"
     run(UV, "venv", "--quiet", "--python", sys.executable, venv, cwd=tmp_path)
-    constraints = ("--constraint", ROOT / "requirements.lock")
+    constraints = ("--constraint", wheels / "constraints.txt")
     run(
         UV, "pip", "install", "--quiet", "--python", venv / "bin" / "python", *constraints,
         *sorted(wheels.glob("*.whl")), cwd=tmp_path,

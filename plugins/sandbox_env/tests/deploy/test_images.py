@@ -67,7 +67,10 @@ def test_what_it_runs_leaves_no_caches_and_names_extras_that_there_are(image: st
     }
     commands = [step.rest for step in steps(image) if step.word == "RUN"]
     for command in commands:
-        assert "pip install" not in command or "--no-cache-dir" in command
+        if "pip install" in command:
+            assert "--no-cache-dir --constraint /wheels/constraints.txt" in command, (
+                "the versions of the lock"
+            )
         if "apt-get install" in command:
             assert "--no-install-recommends" in command
             assert "rm -rf /var/lib/apt/lists/*" in command
