@@ -20,6 +20,8 @@ from orchard_env.service.tls.files import TlsFiles, TlsSettings
 from orchard_env.service.tls.serving import use_tls
 
 _POLL_S = 0.02
+_ASK_S = 5.0
+"""To read the list of a large cluster takes longer, and nothing that is asked of the service waits for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ async def serve(services: Services, address: Address, *, ready: Callable[[str], 
     tls = _tls(address)
     sock = _bind(address)
     try:
-        await _check_able(services.fleet.provider)
+        asked = await _check_able(services.fleet.provider)
     except BaseException:
         sock.close()
         raise
@@ -66,6 +68,8 @@ async def serve(services: Services, address: Address, *, ready: Callable[[str], 
         await serving
     finally:
         sock.close()
+        if asked is not None:
+            asked.cancel()
         asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
         if tls is not None:
             await tls.close()
@@ -76,14 +80,24 @@ async def serve(services: Services, address: Address, *, ready: Callable[[str], 
         )
 
 
-async def _check_able(provider: SandboxProvider) -> None:
-    """Raises what keeps it from working at all. A cluster that does not answer now may do so later."""
+async def _check_able(provider: SandboxProvider) -> asyncio.Task[None] | None:
+    """Raises what keeps it from working at all. A cluster that does not answer now may do so later: who still
+    waits for it is given back."""
     await provider.capabilities()
-    if isinstance(provider, AdoptingProvider):
-        try:
-            await provider.standing()
-        except SandboxUnavailable as error:
-            SERVICE.warning("the service starts all the same: %s", error.message)
+    if not isinstance(provider, AdoptingProvider):
+        return None
+    asking = asyncio.create_task(_ask(provider))
+    await asyncio.wait((asking,), timeout=_ASK_S)
+    if asking.done():
+        asking.result()
+    return asking
+
+
+async def _ask(provider: AdoptingProvider) -> None:
+    try:
+        await provider.standing()
+    except SandboxUnavailable as error:
+        SERVICE.warning("the service starts all the same: %s", error.message)
 
 
 async def _run(running: Server, sock: socket.socket) -> None:
